@@ -1,0 +1,108 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// layerOf gives each file its layer, lowest first. A file may name only files of a lower layer.
+var layerOf = map[string]float64{
+	"json.go": 0.0, "escape.go": 0.0, "seal.go": 0.0, "toml.go": 0.0,
+	"mcp_stdio_unix.go": 0.0, "mcp_stdio_linux.go": 0.0, "mcp_stdio_windows.go": 0.0,
+	"term_linux.go": 0.0, "term_darwin.go": 0.0, "term_windows.go": 0.0, "term_other.go": 0.0,
+	"canon.go": 0.1, "schema.go": 0.1, "sse.go": 0.1, "redact.go": 0.1, "httpclient.go": 0.1,
+	"mcp_wire.go": 0.2,
+	"vault.go":    1.0, "mcp_stdio.go": 1.0, "mcp_http.go": 1.0, "chat.go": 1.0,
+	"vault_records.go": 1.1, "vault_secrets.go": 1.1, "vault_sessions.go": 1.1,
+	"vault_mcp.go": 2.0, "mcp_client.go": 2.0, "audit.go": 2.0, "shell.go": 2.0,
+	"audit_verify.go": 2.1, "policy.go": 2.1, "policy_consent.go": 2.0,
+	"main.go": 7,
+}
+
+const (
+	layerMaxFile = 700 // lines of a file
+	layerMaxFunc = 80  // lines of a function
+)
+
+func layerFiles(t *testing.T) (*token.FileSet, map[string]*ast.File) {
+	t.Helper()
+	names, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fset, files := token.NewFileSet(), map[string]*ast.File{}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = f
+	}
+	return fset, files
+}
+
+func TestLayers(t *testing.T) {
+	_, files := layerFiles(t)
+	owner := map[string][]string{} // a name may be declared once for each operating system
+	for name, f := range files {
+		if _, ok := layerOf[name]; !ok {
+			t.Errorf("%s has no layer", name)
+		}
+		for id := range f.Scope.Objects {
+			owner[id] = append(owner[id], name)
+		}
+	}
+	for name, f := range files {
+		for _, id := range f.Unresolved {
+			for _, o := range owner[id.Name] {
+				if o != name && layerOf[o] >= layerOf[name] {
+					t.Errorf("%s (layer %v) names %s of %s (layer %v)", name, layerOf[name], id.Name, o, layerOf[o])
+				}
+			}
+		}
+	}
+}
+
+func TestStructure(t *testing.T) {
+	fset, files := layerFiles(t)
+	for name, f := range files {
+		if n := fset.File(f.Pos()).LineCount(); n > layerMaxFile {
+			t.Errorf("%s has %d lines, at most %d", name, n, layerMaxFile)
+		}
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			if fn.Recv == nil && fn.Name.Name == "init" {
+				t.Errorf("%s has an init", name)
+			}
+			if n := fset.Position(fn.End()).Line - fset.Position(fn.Pos()).Line + 1; n > layerMaxFunc {
+				t.Errorf("%s: %s has %d lines, at most %d", name, fn.Name.Name, n, layerMaxFunc)
+			}
+		}
+	}
+}
+
+// TestOneRequirement holds the design's rule: the standard library and modernc.org/sqlite, nothing else.
+func TestOneRequirement(t *testing.T) {
+	b, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		line = strings.TrimSpace(line)
+		direct := strings.Contains(line, " v") && !strings.HasSuffix(line, "// indirect")
+		if direct && !strings.Contains(line, "modernc.org/sqlite ") {
+			t.Errorf("go.mod requires %q directly", line)
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// testFakes are the programs that the test binary can play when it is started again with TAI_TEST_FAKE set.
+// Each entry lives in the test file of its concern.
+func testFakes() map[string]func() {
+	return map[string]func(){}
+}
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv("TAI_TEST_FAKE"); name != "" {
+		fake, ok := testFakes()[name]
+		if !ok {
+			fmt.Fprintf(os.Stderr, "no fake %q\n", name)
+			os.Exit(2)
+		}
+		fake()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
