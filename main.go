@@ -13,7 +13,9 @@ import (
 // version is what tai says of itself; a release build sets it with -ldflags.
 const version = "0.1.0"
 
-func main() { os.Exit(run(context.Background(), os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)) }
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr))
+}
 
 // run executes one command line and returns the exit code.
 func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
