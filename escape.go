@@ -1,0 +1,110 @@
+// This file makes text of unknown origin safe for a screen, a log line or a consent (no raw control, direction or hidden
+// character survives). It knows nothing of terminals or widths.
+package main
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// visible returns s with every character that could move a cursor, reorder or hide text written out: control characters as
+// \u001b, format characters (bidirectional, zero width, tags, byte order mark) as <U+202E>, bytes that are no UTF-8 as \xff.
+// Newline and tab stay.
+func visible(s string) string { return escapeText(s, true) }
+
+// visibleLine is visible for text that must stay on one line: newline, carriage return and tab are written as \n, \r and \t.
+func visibleLine(s string) string { return escapeText(s, false) }
+
+func escapeText(s string, lines bool) string {
+	i := plainPrefix(s, lines)
+	if i == len(s) {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s) + 16)
+	b.WriteString(s[:i])
+	for i < len(s) {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case r == '\n' && !lines:
+			b.WriteString(`\n`)
+		case r == '\t' && !lines:
+			b.WriteString(`\t`)
+		case r == '\r' && !lines:
+			b.WriteString(`\r`)
+		case lines && (r == '\n' || r == '\t'):
+			b.WriteRune(r)
+		case unicode.IsControl(r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		case hiddenRune(r):
+			fmt.Fprintf(&b, "<U+%04X>", r)
+		default:
+			b.WriteString(s[i : i+n])
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// plainPrefix returns how many leading bytes of s need no escape.
+func plainPrefix(s string, lines bool) int {
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= 0x20 && c < 0x7f || lines && (c == '\n' || c == '\t') {
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if c < utf8.RuneSelf || r == utf8.RuneError && n == 1 || unicode.IsControl(r) || hiddenRune(r) {
+			return i
+		}
+		i += n
+	}
+	return len(s)
+}
+
+// hiddenRune reports characters that change what is seen without being seen: Unicode format characters (Cf: direction marks,
+// zero width, tags), line and paragraph separators, variation selectors beyond the text and emoji pair, and letters and marks
+// that render as blank.
+func hiddenRune(r rune) bool {
+	switch {
+	case r < 0x80:
+		return false
+	case r == 0x2028, r == 0x2029, r == 0x115f, r == 0x1160, r == 0x3164, r == 0xffa0, r == 0x034f, r == 0x2800:
+		return true
+	case r >= 0xfe00 && r <= 0xfe0d, r >= 0xe0000 && r <= 0xe0fff:
+		return true
+	case unicode.Is(unicode.Co, r), unicode.Is(unicode.Zs, r) && r != 0xa0 && r != 0x3000 && r != 0x202f && r != 0x2009:
+		return true
+	}
+	return unicode.Is(unicode.Cf, r)
+}
+
+// hiddenCount returns how many characters of s visible has to write out; more than none is worth a flag at consent.
+func hiddenCount(s string) int {
+	n := 0
+	for i := 0; i < len(s); {
+		r, w := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && w == 1 || r != '\n' && r != '\t' && unicode.IsControl(r) || hiddenRune(r) {
+			n++
+		}
+		i += w
+	}
+	return n
+}
+
+// clip returns at most max bytes of s, cut between characters, with the full size told when something was left out.
+func clip(s string, max int) string {
+	if len(s) <= max {
+		return s
+	}
+	cut := max
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return fmt.Sprintf("%s… (%d bytes)", s[:cut], len(s))
+}

@@ -1,0 +1,22 @@
+// This file owns the type that keeps a secret from being printed, logged or marshalled by accident. It knows no storage.
+package main
+
+import "fmt"
+
+// sealedText is what every way of printing a secret gives.
+const sealedText = "[sealed]"
+
+// secret is a value that must not leave the program as text. reveal is the only way out, so that each use is visible in review.
+type secret string
+
+func (s secret) reveal() string { return string(s) }
+
+func (secret) String() string { return sealedText }
+
+func (secret) GoString() string { return sealedText }
+
+func (secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, sealedText) }
+
+func (secret) MarshalText() ([]byte, error) { return []byte(sealedText), nil }
+
+func (secret) MarshalJSON() ([]byte, error) { return []byte(`"` + sealedText + `"`), nil }
