@@ -23,8 +23,8 @@ func TestDecodeMessage(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}`, rpcPeerError, 0},
 		{`{"jsonrpc":"2.0","error":{"code":-32700,"message":"x"}}`, rpcPeerError, 0},
 		{` {"extra":[1,{"a":2}],"jsonrpc":"2.0","id":-4,"result":{"a":[]}} `, rpcResponse, 0},
-		{`{"jsonrpc":"2.0","ID":1,"Result":{}}`, 0, codeInvalidRequest},                 // HTC-21
-		{`{"jsonrpc":"2.0","id":1,"re\u017fult":{}}`, 0, codeInvalidRequest},            // HTC-21: long s folds to s
+		{`{"jsonrpc":"2.0","ID":1,"Result":{}}`, 0, codeInvalidRequest},                  // HTC-21
+		{`{"jsonrpc":"2.0","id":1,"re\u017fult":{}}`, 0, codeInvalidRequest},             // HTC-21: long s folds to s
 		{`{"jsonrpc":"2.0","id":1,"method":"ping","method":"x"}`, 0, codeInvalidRequest}, // SRV-06
 		{`{"jsonrpc":"2.0","id":1,"m\u0065thod":"ping","method":"x"}`, 0, codeInvalidRequest},
 		{`{"jsonrpc":"2.0","id":null,"method":"ping"}`, 0, codeInvalidRequest},
