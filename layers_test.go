@@ -12,9 +12,9 @@ import (
 
 // layerOf gives each file its layer, lowest first. A file may name only files of a lower layer.
 var layerOf = map[string]float64{
-	"escape.go": 0.0, "seal.go": 0.0, "json.go": 0.05, "toml.go": 0.05,
+	"escape.go": 0.0, "seal.go": 0.0, "json.go": 0.05, "toml_values.go": 0.0, "toml.go": 0.05,
 	"mcp_stdio_unix.go": 0.0, "mcp_stdio_linux.go": 0.0, "mcp_stdio_windows.go": 0.0,
-	"term_linux.go": 0.0, "term_darwin.go": 0.0, "term_windows.go": 0.0, "term_other.go": 0.0,
+	"term_linux.go": 0.0, "term_darwin.go": 0.0, "term_windows.go": 0.0, "term_other.go": 0.0, "term.go": 0.1,
 	"canon.go": 0.1, "schema.go": 0.1, "sse.go": 0.1, "redact.go": 0.1, "httpclient.go": 0.1,
 	"mcp_wire.go": 0.2,
 	"vault.go":    1.0, "mcp_stdio.go": 1.0, "mcp_http.go": 1.0, "chat.go": 1.0,
