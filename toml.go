@@ -334,6 +334,9 @@ func (r *tomlReader) dottedKey() ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := r.checkDepth(r.pos, len(keys)); err != nil {
+			return nil, err
+		}
 		keys = append(keys, k)
 		r.space()
 		if !r.take(".") {
