@@ -9,7 +9,10 @@ import (
 // testFakes are the programs that the test binary can play when it is started again with TAI_TEST_FAKE set.
 // Each entry lives in the test file of its concern.
 func testFakes() map[string]func() {
-	return map[string]func(){}
+	return map[string]func(){
+		"vault-writer": fakeVaultWriter, "vault-registrar": fakeVaultRegistrar,
+		"vault-modes": fakeVaultModes, "vault-locked": fakeVaultLocked,
+	}
 }
 
 func TestMain(m *testing.M) {

@@ -1,0 +1,361 @@
+// This file opens the vault: it finds the one real file, refuses what is not ours or too new before anything is
+// written, migrates, and hands out short transactions on one connection. It knows no table's meaning. Only vault files
+// name the SQLite driver; to the rest of the program a fault is one of the sentences below.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"modernc.org/sqlite"
+)
+
+const (
+	vaultLockWait = 200 * time.Millisecond // SQLite's own wait for a lock, repeated up to vaultBusyWait
+	vaultBusyWait = 10 * time.Second       // how long one operation waits for other processes in all
+)
+
+// vault is an open vault. One connection serves reads and writes in turn, so code inside a transaction must use the
+// transaction and never a method of the vault. A process should open a vault once: where the system knows only
+// POSIX locks, looking at a vault's header drops the locks of another connection of the same process.
+type vault struct {
+	db       *sql.DB
+	path     string // the real path, links resolved; "(memory)" for an empty vault that is not on disk
+	mode     vaultMode
+	now      func() time.Time
+	random   io.Reader     // for ids
+	busyWait time.Duration // see vaultBusyWait
+}
+
+// openVault opens <home>/vault.db. It refuses, without changing a byte, a file that is not a vault, is damaged at its
+// head, or was written by a newer tai (errVaultForeign, errVaultDamaged, errVaultNewer). now gives row times. The
+// caller closes it.
+func openVault(ctx context.Context, home string, mode vaultMode, now func() time.Time) (*vault, error) {
+	return openVaultAs(ctx, home, mode, now, vaultMigrations())
+}
+
+// openVaultAs is openVault for a program whose newest schema is the last of migrations.
+func openVaultAs(ctx context.Context, home string, mode vaultMode, now func() time.Time, migrations []string) (*vault, error) {
+	// OFD locks survive a close of another descriptor of the same file. Where they do not exist, or a first lock was
+	// already taken in the other way, the ordinary ones serve as well as they always did.
+	_, _ = sqlite.OFDLocking(true)
+	path, exists, err := vaultPath(home)
+	if err != nil {
+		return nil, fmt.Errorf("open vault: %w", err)
+	}
+	v := &vault{path: path, mode: mode, now: now, random: rand.Reader, busyWait: vaultBusyWait}
+	switch {
+	case !exists && mode == vaultRead:
+		return v, v.openMemory(ctx, migrations)
+	case !exists:
+		if v.path, err = createVault(ctx, home, migrations); err != nil {
+			return nil, err
+		}
+	}
+	if err := v.openFile(ctx, migrations); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// createVault makes the folder and a complete vault under another name, then gives it its own name only if nobody else
+// did meanwhile: no process ever sees a half-made vault. It returns the real path.
+func createVault(ctx context.Context, home string, migrations []string) (path string, err error) {
+	if err := makeHome(home); err != nil {
+		return "", fmt.Errorf("create vault: %w", err)
+	}
+	path, exists, err := vaultPath(home)
+	if err != nil || exists {
+		return path, err
+	}
+	defer wrapDeed(&err, "create vault %s", path)
+	// SQLite would play a journal left behind by a vanished vault into the new one.
+	if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("%s-wal belongs to a vault that is gone; put the vault back or move this file away", path)
+		}
+		return path, nil // another process has just made it
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), vaultTempGlob)
+	if err != nil {
+		return "", vaultFault(path, err)
+	}
+	defer os.Remove(temp.Name()) // gone already when it was renamed
+	if err := errors.Join(temp.Chmod(0o600), temp.Close()); err != nil {
+		return "", err
+	}
+	// Nobody waits for this file yet, so it needs no journal on disk: one sync at the end makes it durable.
+	db, err := sql.Open("sqlite", vaultDSN(temp.Name(), "mode=rw", "_pragma=journal_mode(MEMORY)", "_pragma=synchronous(OFF)"))
+	if err != nil {
+		return "", err
+	}
+	db.SetMaxOpenConns(1)
+	err = migrate(ctx, db, migrations)
+	if err == nil {
+		_, err = db.ExecContext(ctx, `PRAGMA journal_mode=WAL`)
+	}
+	if err := errors.Join(err, db.Close()); err != nil {
+		return "", vaultFault(path, err)
+	}
+	if err := syncPath(temp.Name()); err != nil {
+		return "", err
+	}
+	if err := claim(temp.Name(), path); err != nil {
+		return "", err
+	}
+	return path, syncFolder(filepath.Dir(path))
+}
+
+// connect opens the one connection on the file and reads the schema's number through it.
+func (v *vault) connect(ctx context.Context, params ...string) (version int, err error) {
+	params = append(params, "_txlock=immediate", fmt.Sprintf("_pragma=busy_timeout(%d)", vaultLockWait.Milliseconds()),
+		"_pragma=synchronous(FULL)", "_pragma=foreign_keys(1)")
+	db, err := sql.Open("sqlite", vaultDSN(v.path, params...))
+	if err != nil {
+		return 0, err
+	}
+	db.SetMaxOpenConns(1)
+	err = v.retry(ctx, func() error {
+		return db.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version)
+	})
+	if err != nil {
+		return 0, errors.Join(err, db.Close())
+	}
+	v.db = db
+	return version, nil
+}
+
+// openFile checks the file, opens it and brings its schema up to date.
+func (v *vault) openFile(ctx context.Context, migrations []string) error {
+	head, err := checkVaultFile(v.path, v.mode, len(migrations))
+	if err != nil {
+		return err
+	}
+	if head.journal {
+		// The newest schema number may stand in the journal alone. A connection that cannot write leaves both files
+		// as they are when it closes.
+		version, err := v.connect(ctx, "mode=ro")
+		if err == nil {
+			err = v.close()
+		}
+		if err == nil && version > len(migrations) {
+			err = errVaultNewer
+		}
+		if err != nil && v.mode == vaultWrite || errors.Is(err, errVaultNewer) {
+			return v.fault(err)
+		}
+	}
+	version, err := v.connect(ctx, "mode=rw")
+	if err != nil && v.mode == vaultRead && isCannotWrite(err) {
+		version, err = v.connectLocked(ctx, head)
+	}
+	if err != nil {
+		return v.fault(err)
+	}
+	if err := v.settle(ctx, version, head, migrations); err != nil {
+		return errors.Join(v.fault(err), v.close())
+	}
+	return nil
+}
+
+// connectLocked reads a vault whose file or folder cannot be written: with the journal files that are there, or, when
+// there is nothing in the journal, as a file that nobody changes.
+func (v *vault) connectLocked(ctx context.Context, head vaultHead) (version int, err error) {
+	if head.journal {
+		return v.connect(ctx, "mode=ro")
+	}
+	return v.connect(ctx, "mode=ro", "immutable=1")
+}
+
+// settle migrates an older vault and turns the write-ahead journal on where a backup had turned it off.
+func (v *vault) settle(ctx context.Context, version int, head vaultHead, migrations []string) error {
+	switch {
+	case version > len(migrations):
+		return errVaultNewer
+	case version < len(migrations):
+		if err := v.retry(ctx, func() error { return migrate(ctx, v.db, migrations) }); err != nil {
+			return fmt.Errorf("update the schema: %w", err)
+		}
+	}
+	if v.mode == vaultWrite && !head.wal {
+		if _, err := v.db.ExecContext(ctx, `PRAGMA journal_mode=WAL`); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openMemory stands for a vault that does not exist yet.
+func (v *vault) openMemory(ctx context.Context, migrations []string) error {
+	v.path = "(memory)"
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return err
+	}
+	db.SetMaxOpenConns(1) // a second connection would be a second, empty database
+	if err := migrate(ctx, db, migrations); err != nil {
+		return errors.Join(err, db.Close())
+	}
+	v.db = db
+	return nil
+}
+
+// migrate runs each migration that the database has not had, each in one transaction together with its number, so that
+// two processes that start at once run it once.
+func migrate(ctx context.Context, db *sql.DB, migrations []string) error {
+	for i, m := range migrations {
+		err := func() error {
+			tx, err := db.BeginTx(ctx, nil)
+			if err != nil {
+				return err
+			}
+			defer tx.Rollback() // no effect once committed
+			var version int
+			if err := tx.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version); err != nil || version > i {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, m+fmt.Sprintf(";\nPRAGMA user_version = %d", i+1)); err != nil {
+				return fmt.Errorf("migration %d: %w", i+1, err)
+			}
+			return tx.Commit()
+		}()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close ends all use of the vault.
+func (v *vault) close() error {
+	err := v.db.Close()
+	if err != nil {
+		return fmt.Errorf("close %w", v.fault(err))
+	}
+	return nil
+}
+
+// withTx runs f in one write transaction (BEGIN IMMEDIATE), committed and on disk when it returns nil. f must not keep
+// tx, must not call methods of v, and is run at most once.
+func (v *vault) withTx(ctx context.Context, f func(tx *sql.Tx) error) error {
+	if v.mode == vaultRead {
+		return fmt.Errorf("vault %s was opened for reading: %w", v.path, errVaultReadOnly)
+	}
+	return v.inTx(ctx, nil, f)
+}
+
+// view runs f on one consistent state of the vault, without the right to write.
+func (v *vault) view(ctx context.Context, f func(tx *sql.Tx) error) error {
+	return v.inTx(ctx, &sql.TxOptions{ReadOnly: true}, f)
+}
+
+func (v *vault) inTx(ctx context.Context, o *sql.TxOptions, f func(tx *sql.Tx) error) error {
+	var tx *sql.Tx
+	err := v.retry(ctx, func() (err error) {
+		tx, err = v.db.BeginTx(ctx, o)
+		return err
+	})
+	if err != nil {
+		return v.fault(err)
+	}
+	defer tx.Rollback() // no effect once committed
+	if err := f(tx); err != nil {
+		return v.fault(err)
+	}
+	return v.fault(tx.Commit())
+}
+
+// retry runs f again while other processes hold the lock, up to busyWait.
+func (v *vault) retry(ctx context.Context, f func() error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, v.busyWait, errVaultBusy)
+	defer cancel()
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		err := f()
+		if !isBusy(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// fault turns an error of the driver into one of ours; others pass as they are.
+func (v *vault) fault(err error) error { return vaultFault(v.path, err) }
+
+// orNotFound gives a missing row its name in this program.
+func orNotFound(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return errNotFound
+	}
+	return err
+}
+
+// execOne runs a statement that must change a row; errNotFound when it changed none.
+func execOne(ctx context.Context, tx *sql.Tx, query string, args ...any) error {
+	res, err := tx.ExecContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	n, err := res.RowsAffected()
+	if err == nil && n == 0 {
+		err = errNotFound
+	}
+	return err
+}
+
+// eachRow runs a query and hands each row to f.
+func eachRow(ctx context.Context, tx *sql.Tx, f func(*sql.Rows) error, query string, args ...any) error {
+	rows, err := tx.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := f(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// vaultAlphabet is Crockford's base 32 in lower case: no i, l, o, u.
+const vaultAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"
+
+// newID makes an id that taken does not know: the prefix and 4 letters, one more after each clash.
+func (v *vault) newID(prefix string, taken func(id string) (bool, error)) (string, error) {
+	for n := 4; n <= 16; n++ {
+		b := make([]byte, n)
+		if _, err := io.ReadFull(v.random, b); err != nil {
+			return "", fmt.Errorf("make an id: %w", err)
+		}
+		for i := range b {
+			b[i] = vaultAlphabet[b[i]%32]
+		}
+		id := prefix + string(b)
+		if is, err := taken(id); err != nil || !is {
+			return id, err
+		}
+	}
+	return "", errors.New("make an id: every one tried is taken")
+}
+
+// spokenID reads an id as a person may type it: case aside, and o, i, l for 0 and 1.
+func spokenID(id string) string {
+	prefix, rest, ok := strings.Cut(strings.ToLower(strings.TrimSpace(id)), "-")
+	if !ok {
+		return id
+	}
+	return prefix + "-" + strings.NewReplacer("o", "0", "i", "1", "l", "1").Replace(rest)
+}

@@ -1,0 +1,369 @@
+// This file knows the vault as a file: where it really is, who may read it, whether its head is that of a vault, and
+// which sentence a fault of the driver becomes. It opens no database.
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+const (
+	vaultFile     = "vault.db"
+	vaultTempGlob = vaultFile + ".new-*"
+	vaultAppID    = 0x74616901 // application_id of tai's files: "tai" and 1
+	vaultHeadSize = 100        // bytes of the SQLite file header
+	vaultPageSize = 4096       // bytes; SQLite's default, which createVault leaves
+)
+
+// What a caller may have to tell apart. The path and the deed stand in front of them.
+var (
+	errNotFound      = errors.New("not found")
+	errVaultNewer    = errors.New("was written by a newer tai and is left as it is; update this tai")
+	errVaultForeign  = errors.New("is not a tai vault and is left as it is; move it away or choose another --home")
+	errVaultDamaged  = errors.New("is damaged and is left as it is; restore a backup or move it away")
+	errVaultBusy     = errors.New("is busy: other processes kept it locked; try again")
+	errVaultFull     = errors.New("could not be written: the disk is full; nothing was changed")
+	errVaultReadOnly = errors.New("cannot be written; check the permissions of the file and its folder")
+)
+
+// vaultMode says whether a missing vault may be made.
+type vaultMode int
+
+const (
+	vaultRead  vaultMode = iota // a missing file is an empty vault in memory; nothing is created and writes are refused
+	vaultWrite                  // folder (0700) and file (0600) are created
+)
+
+// vaultPath gives the real path of the vault, so that two names of one file share one journal. A link that leads
+// nowhere is an error: a disk that is not mounted must not look like an empty vault.
+func vaultPath(home string) (path string, exists bool, err error) {
+	if home == "" {
+		return "", false, errors.New("no home folder is known; give --home or TAI_HOME")
+	}
+	home, err = filepath.Abs(home)
+	if err != nil {
+		return "", false, err
+	}
+	home, exists, err = realPath(home)
+	if err != nil || !exists {
+		return filepath.Join(home, vaultFile), false, err
+	}
+	return realPath(filepath.Join(home, vaultFile))
+}
+
+// realPath resolves links. A path where nothing stands comes back as it is, with exists false.
+func realPath(path string) (_ string, exists bool, err error) {
+	_, err = os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return path, false, nil
+	}
+	if err != nil {
+		return "", false, err
+	}
+	found, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", false, fmt.Errorf("%s is a link that leads nowhere", path)
+	}
+	return found, true, err
+}
+
+// makeHome makes the folder readable by its owner alone, whatever the umask. A folder that was there keeps its mode:
+// it may be somebody's whole home.
+func makeHome(home string) error {
+	if _, err := os.Stat(home); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return err
+	}
+	return os.Chmod(home, 0o700)
+}
+
+// claim gives temp the name path unless that is taken, which is no error: another process was faster.
+func claim(temp, path string) error {
+	err := os.Link(temp, path)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	// A file system without hard links: an exclusive create keeps others from the name.
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Rename(temp, path))
+}
+
+func syncPath(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// syncFolder makes a new name in it durable; Windows neither needs nor knows it.
+func syncFolder(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// vaultDSN names a file to the driver. The path is escaped, for it may hold '?', '#' or '%'.
+func vaultDSN(path string, params ...string) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // C:/x
+	}
+	u := url.URL{Scheme: "file", OmitHost: false, Path: path}
+	return u.String() + "?" + strings.Join(params, "&")
+}
+
+// vaultHead is what the first bytes of the file and the files beside it say.
+type vaultHead struct {
+	version int  // user_version; a journal may hold a newer one
+	wal     bool // the write-ahead journal is on
+	journal bool // there is something in it
+}
+
+// checkVaultFile reads the file's head without SQLite, which would change a file that it takes for an empty or unfinished database. Field
+// positions are those of "Database File Format", section 1.3 (sqlite.org/fileformat2.html).
+func checkVaultFile(path string, mode vaultMode, newest int) (vaultHead, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return vaultHead{}, fmt.Errorf("open vault: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return vaultHead{}, fmt.Errorf("vault %s %w", path, errVaultForeign)
+	}
+	if err := checkOneName(path, info); err != nil {
+		return vaultHead{}, err
+	}
+	flag := os.O_RDONLY
+	if mode == vaultWrite {
+		flag = os.O_RDWR
+	}
+	f, err := os.OpenFile(path, flag, 0)
+	if err != nil {
+		return vaultHead{}, vaultFault(path, err)
+	}
+	defer f.Close() // only read
+	if mode == vaultWrite && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		if err := f.Chmod(info.Mode().Perm() &^ 0o077); err != nil {
+			return vaultHead{}, fmt.Errorf("close vault %s to other users: %w", path, err)
+		}
+	}
+	var last vaultLook
+	for {
+		look, err := lookAtVault(f, path)
+		if err != nil {
+			return vaultHead{}, vaultFault(path, err)
+		}
+		h, err := look.judge(f, newest)
+		if err == nil {
+			return h, nil
+		}
+		// Another process may have been moving its journal into the file between two of our reads: a fault counts
+		// when nothing changed since the look before.
+		if look == last {
+			return vaultHead{}, fmt.Errorf("vault %s %w", path, err)
+		}
+		last = look
+	}
+}
+
+// vaultLook is what was read of a vault at one time.
+type vaultLook struct {
+	size    int64
+	head    [vaultHeadSize]byte // zeros beyond a shorter file
+	journal bool
+}
+
+func lookAtVault(f *os.File, path string) (l vaultLook, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return l, err
+	}
+	l.size = info.Size()
+	if _, err := f.ReadAt(l.head[:], 0); err != nil && !errors.Is(err, io.EOF) {
+		return l, err
+	}
+	wal, err := os.Stat(path + "-wal")
+	if errors.Is(err, fs.ErrNotExist) {
+		return l, nil
+	}
+	if err != nil {
+		return l, err
+	}
+	l.journal = wal.Size() > 0
+	return l, nil
+}
+
+func (l vaultLook) judge(f io.ReaderAt, newest int) (vaultHead, error) {
+	h, err := readVaultHead(l.head[:], newest)
+	if err != nil {
+		return h, err
+	}
+	h.journal = l.journal
+	if !h.journal {
+		err = checkPages(f, l.head[:], l.size)
+	}
+	return h, err
+}
+
+// checkOneName refuses a file with a second hard link: it could be opened under the other name, with another journal.
+func checkOneName(path string, info fs.FileInfo) error {
+	if fileLinks(info) < 2 {
+		return nil
+	}
+	// A process that died, or is, between giving a new vault its name and dropping the first one.
+	temps, err := filepath.Glob(filepath.Join(filepath.Dir(path), vaultTempGlob))
+	if err != nil {
+		return err
+	}
+	for _, temp := range temps {
+		if t, err := os.Lstat(temp); err == nil && os.SameFile(t, info) {
+			if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	if info, err = os.Stat(path); err != nil {
+		return err
+	}
+	if fileLinks(info) > 1 {
+		return fmt.Errorf("vault %s has a second name (a hard link); two names would mean two journals: remove one, or copy the file", path)
+	}
+	return nil
+}
+
+// readVaultHead checks the fields of the header that have one right value in a vault. The schema cookie and the
+// version of the last writer may be anything.
+func readVaultHead(b []byte, newest int) (vaultHead, error) {
+	u32 := func(at int) uint32 { return binary.BigEndian.Uint32(b[at:]) }
+	if string(b[:16]) != "SQLite format 3\x00" {
+		return vaultHead{}, errVaultForeign
+	}
+	if u32(68) != vaultAppID {
+		return vaultHead{}, errVaultForeign
+	}
+	version := u32(60)
+	if version > uint32(newest) {
+		return vaultHead{}, errVaultNewer
+	}
+	size := binary.BigEndian.Uint16(b[16:])
+	ok := version > 0 &&
+		size == vaultPageSize &&
+		b[18] == b[19] && (b[18] == 1 || b[18] == 2) && // write and read version: rollback or write-ahead journal
+		b[20] == 0 && b[21] == 64 && b[22] == 32 && b[23] == 32 && // reserved bytes, payload fractions
+		u32(24) == u32(92) && // change counter, and the one the page count is valid for
+		u32(44) == 4 && u32(56) == 1 && // schema format, UTF-8
+		u32(48) == 0 && u32(52) == 0 && u32(64) == 0 && // page cache, auto-vacuum, incremental vacuum: never set
+		(u32(32) == 0) == (u32(36) == 0) // free list: first page and count
+	for _, c := range b[72:92] {
+		ok = ok && c == 0
+	}
+	if !ok {
+		return vaultHead{}, errVaultDamaged
+	}
+	return vaultHead{version: int(version), wal: b[18] == 2}, nil
+}
+
+// checkPages compares the header with the file's size and walks the trunk pages of the free list, one for each
+// thousand free pages. It holds only when the journal is empty.
+func checkPages(f io.ReaderAt, head []byte, size int64) error {
+	pages := binary.BigEndian.Uint32(head[28:])
+	if int64(pages)*vaultPageSize != size {
+		return errVaultDamaged
+	}
+	free := int64(binary.BigEndian.Uint32(head[36:]))
+	for trunk := binary.BigEndian.Uint32(head[32:]); trunk != 0; {
+		var b [8]byte // next trunk page, count of the leaves named here
+		if trunk > pages || free <= 0 {
+			return errVaultDamaged
+		}
+		if _, err := f.ReadAt(b[:], int64(trunk-1)*vaultPageSize); err != nil {
+			return errVaultDamaged
+		}
+		trunk = binary.BigEndian.Uint32(b[:])
+		free -= 1 + int64(binary.BigEndian.Uint32(b[4:]))
+	}
+	if free != 0 {
+		return errVaultDamaged
+	}
+	return nil
+}
+
+// driverCode gives the primary result code of an error of the driver, 0 for any other error.
+func driverCode(err error) int {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code() & 0xff
+	}
+	return 0
+}
+
+func isBusy(err error) bool {
+	c := driverCode(err)
+	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED
+}
+
+// isCannotWrite tells the faults that a folder or file without write permission gives.
+func isCannotWrite(err error) bool {
+	switch driverCode(err) {
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
+		return true
+	}
+	return errors.Is(err, fs.ErrPermission)
+}
+
+// vaultFault turns an error of the driver, and a refusal of the system, into a sentence about the file. The driver's
+// own text ("database is locked") is never shown where there is a better one. Other errors pass as they are.
+func vaultFault(path string, err error) error {
+	var what error
+	switch code := driverCode(err); {
+	case err == nil:
+		return nil
+	case errors.Is(err, errVaultBusy), errors.Is(err, errVaultForeign), errors.Is(err, errVaultNewer):
+		what = err
+	case isBusy(err):
+		what = errVaultBusy
+	case isCannotWrite(err):
+		what = errVaultReadOnly
+	case code == sqlite3.SQLITE_FULL:
+		what = errVaultFull
+	case code == sqlite3.SQLITE_CORRUPT, code == sqlite3.SQLITE_NOTADB:
+		what = errVaultDamaged
+	case code == sqlite3.SQLITE_IOERR:
+		what = fmt.Errorf("could not be read or written: disk fault (%w); nothing was changed", err)
+	case code != 0:
+		what = fmt.Errorf("refused: %w", err)
+	default:
+		return err
+	}
+	return fmt.Errorf("vault %s %w", path, what)
+}
+
+// wrapDeed puts the deed before an error, for use with defer.
+func wrapDeed(err *error, format string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf(format+": %w", append(args, *err)...)
+	}
+}

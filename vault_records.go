@@ -1,0 +1,230 @@
+// This file holds records: what did not fit inline, kept whole with its origin and found again by its words. It knows
+// nothing of who spills what.
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	recordTermsMax = 32  // words of a query that count
+	recordTermMax  = 128 // bytes of one word that count
+	recordSnippet  = 160 // bytes of text around a hit
+	recordPrefix   = "r-"
+	recordColumns  = `id, kind, origin, session, size, sha256, text, created`
+)
+
+// recordInfo is a record without its body. Size is in bytes; SHA256 is lower-case hex.
+type recordInfo struct {
+	ID, Kind, Origin, Session string
+	Size                      int64
+	SHA256                    string
+	Text                      bool // valid UTF-8 without NUL, and so searchable
+	Created                   time.Time
+}
+
+// recordHit is a record that a search found, with a piece of its text around the first word found.
+type recordHit struct {
+	recordInfo
+	Snippet string
+}
+
+// recordTargets lists where to scan recordColumns, the creation time apart.
+func (r *recordInfo) recordTargets(created *int64) []any {
+	return []any{&r.ID, &r.Kind, &r.Origin, &r.Session, &r.Size, &r.SHA256, &r.Text, created}
+}
+
+// putRecord keeps body under a new short id. session is "" when there is none.
+func (v *vault) putRecord(ctx context.Context, kind, origin, session string, body []byte) (info recordInfo, err error) {
+	defer wrapDeed(&err, "store record of %d bytes", len(body))
+	sum := sha256.Sum256(body)
+	info = recordInfo{
+		Kind: kind, Origin: origin, Session: session,
+		Size: int64(len(body)), SHA256: hex.EncodeToString(sum[:]),
+		Text:    utf8.Valid(body) && !bytes.ContainsRune(body, 0),
+		Created: time.Unix(v.now().Unix(), 0),
+	}
+	if body == nil {
+		body = []byte{} // nil would be NULL
+	}
+	err = v.withTx(ctx, func(tx *sql.Tx) error {
+		info.ID, err = v.newID(recordPrefix, func(id string) (taken bool, err error) {
+			err = tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM records WHERE id = ?)`, id).Scan(&taken)
+			return taken, err
+		})
+		if err != nil {
+			return err
+		}
+		res, err := tx.ExecContext(ctx, `
+			INSERT INTO records (`+recordColumns+`, body)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			info.ID, kind, origin, session, info.Size, info.SHA256, info.Text, info.Created.Unix(), body)
+		if err != nil || !info.Text {
+			return err
+		}
+		seq, err := res.LastInsertId()
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `INSERT INTO records_fts (rowid, body, origin) VALUES (?, ?, ?)`, seq, string(body), origin)
+		return err
+	})
+	return info, err
+}
+
+// record gives a record whole, or errNotFound.
+func (v *vault) record(ctx context.Context, id string) (info recordInfo, body []byte, err error) {
+	defer wrapDeed(&err, "read record %q", id)
+	err = v.view(ctx, func(tx *sql.Tx) error {
+		var created int64
+		row := tx.QueryRowContext(ctx, `SELECT `+recordColumns+`, body FROM records WHERE id = ?`, spokenID(id))
+		err := orNotFound(row.Scan(append(info.recordTargets(&created), &body)...))
+		info.Created = time.Unix(created, 0)
+		return err
+	})
+	return info, body, err
+}
+
+// records lists the newest records first, at most limit (0: all), with the number of all that match. kind and session
+// limit the list unless "".
+func (v *vault) records(ctx context.Context, kind, session string, limit int) (list []recordInfo, total int, err error) {
+	defer wrapDeed(&err, "list records")
+	if limit < 1 {
+		limit = -1 // SQLite: no limit
+	}
+	const match = ` FROM records WHERE (?1 = '' OR kind = ?1) AND (?2 = '' OR session = ?2)`
+	err = v.view(ctx, func(tx *sql.Tx) error {
+		if err := tx.QueryRowContext(ctx, `SELECT count(*)`+match, kind, session).Scan(&total); err != nil {
+			return err
+		}
+		return eachRow(ctx, tx, func(r *sql.Rows) error {
+			var info recordInfo
+			var created int64
+			err := r.Scan(info.recordTargets(&created)...)
+			info.Created = time.Unix(created, 0)
+			list = append(list, info)
+			return err
+		}, `SELECT `+recordColumns+match+` ORDER BY seq DESC LIMIT ?3`, kind, session, limit)
+	})
+	return list, total, err
+}
+
+// searchRecords finds text records by words, best first, at most limit (0: 20): those that hold all words, or if there
+// are none those that hold any. The query is words, never an expression: quotes and operators are text.
+func (v *vault) searchRecords(ctx context.Context, query string, limit int) (hits []recordHit, err error) {
+	defer wrapDeed(&err, "search records")
+	if limit < 1 {
+		limit = 20
+	}
+	terms := recordTerms(query)
+	if len(terms) == 0 {
+		return nil, nil
+	}
+	err = v.view(ctx, func(tx *sql.Tx) error {
+		for _, operator := range []string{" AND ", " OR "} {
+			err := eachRow(ctx, tx, func(r *sql.Rows) error {
+				var h recordHit
+				var created int64
+				var body []byte
+				err := r.Scan(append(h.recordTargets(&created), &body)...)
+				h.Created, h.Snippet = time.Unix(created, 0), snippet(body, terms)
+				hits = append(hits, h)
+				return err
+			}, `
+				SELECT `+recordColumns+`, body
+				FROM (SELECT rowid AS hit, rank AS score FROM records_fts WHERE records_fts MATCH ? ORDER BY rank LIMIT ?)
+				JOIN records ON seq = hit
+				ORDER BY score`,
+				matchExpression(terms, operator), limit)
+			if err != nil || len(hits) > 0 || len(terms) == 1 {
+				return err
+			}
+		}
+		return nil
+	})
+	return hits, err
+}
+
+// recordTerms cuts a query into the words that the index knows: runs of letters, digits and signs such as emoji.
+func recordTerms(query string) []string {
+	terms := strings.FieldsFunc(strings.ToValidUTF8(query, " "), func(c rune) bool {
+		return !unicode.In(c, unicode.L, unicode.N, unicode.Co, unicode.So)
+	})
+	terms = terms[:min(len(terms), recordTermsMax)]
+	for i, t := range terms {
+		if len(t) > recordTermMax {
+			terms[i] = strings.ToValidUTF8(t[:recordTermMax], "")
+		}
+	}
+	return terms
+}
+
+// matchExpression writes words as FTS5 strings (https://sqlite.org/fts5.html, section 3.1), each matching words that begin so.
+func matchExpression(terms []string, operator string) string {
+	quoted := make([]string, len(terms))
+	for i, t := range terms {
+		quoted[i] = `"` + t + `"*`
+	}
+	return strings.Join(quoted, operator)
+}
+
+// snippet cuts the line-spanning piece of text around the first place of any term, or the beginning.
+func snippet(body []byte, terms []string) string {
+	at := -1
+	for _, t := range terms {
+		if i := indexFold(body, t); i >= 0 && (at < 0 || i < at) {
+			at = i
+		}
+	}
+	from := max(0, at-recordSnippet/2)
+	to := min(len(body), from+recordSnippet)
+	for from > 0 && !utf8.RuneStart(body[from]) {
+		from++
+	}
+	for to < len(body) && !utf8.RuneStart(body[to]) {
+		to--
+	}
+	s := strings.Join(strings.Fields(string(body[from:to])), " ")
+	if from > 0 {
+		s = "… " + s
+	}
+	if to < len(body) {
+		s += " …"
+	}
+	return s
+}
+
+// indexFold finds word in text, ASCII letters of either case alike.
+func indexFold(text []byte, word string) int {
+	for i := 0; i+len(word) <= len(text); i++ {
+		if text[i]|0x20 == word[0]|0x20 && strings.EqualFold(string(text[i:i+len(word)]), word) {
+			return i
+		}
+	}
+	return -1
+}
+
+// deleteRecord drops a record and its words, or says errNotFound.
+func (v *vault) deleteRecord(ctx context.Context, id string) (err error) {
+	defer wrapDeed(&err, "delete record %q", id)
+	return v.withTx(ctx, func(tx *sql.Tx) error {
+		var seq int64
+		err := tx.QueryRowContext(ctx, `SELECT seq FROM records WHERE id = ?`, spokenID(id)).Scan(&seq)
+		if err := orNotFound(err); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `DELETE FROM records_fts WHERE rowid = ?`, seq); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `DELETE FROM records WHERE seq = ?`, seq)
+		return err
+	})
+}

@@ -1,0 +1,114 @@
+// This file holds the vault's schema as numbered migrations. A migration that was released is never edited; a change is
+// another one at the end.
+package main
+
+import "fmt"
+
+// vaultMigrations gives the steps from nothing to the newest schema; step n leaves PRAGMA user_version = n. Times are
+// unix seconds.
+func vaultMigrations() []string {
+	return []string{fmt.Sprintf("PRAGMA application_id = %d;\n", vaultAppID) + vaultSchema1}
+}
+
+// vaultSchema1 holds the four mcp_* tables by the letter of mcp.md. FTS5 keeps no copy of a record's text: an index row has the record's seq.
+const vaultSchema1 = `
+CREATE TABLE mcp_servers (
+	name         TEXT PRIMARY KEY,
+	transport    TEXT NOT NULL,    -- stdio, http
+	command      TEXT NOT NULL,
+	args_json    TEXT NOT NULL,
+	env_json     TEXT NOT NULL,
+	url          TEXT NOT NULL,
+	headers_json TEXT NOT NULL,
+	cwd          TEXT NOT NULL,
+	allow_json   TEXT NOT NULL,
+	deny_json    TEXT NOT NULL,
+	source       TEXT NOT NULL,    -- config-json, config-toml, github:<owner>/<repo>, explicit
+	created      INTEGER NOT NULL,
+	updated      INTEGER NOT NULL
+);
+CREATE TABLE mcp_server_profiles (
+	server  TEXT NOT NULL,
+	profile TEXT NOT NULL,
+	enabled INTEGER NOT NULL,
+	PRIMARY KEY (server, profile)
+);
+CREATE TABLE mcp_tool_pins (
+	server  TEXT NOT NULL,
+	tool    TEXT NOT NULL,
+	hash    TEXT NOT NULL,
+	updated INTEGER NOT NULL,
+	PRIMARY KEY (server, tool)
+);
+CREATE TABLE mcp_server_tools (
+	server      TEXT NOT NULL,
+	tool        TEXT NOT NULL,
+	description TEXT NOT NULL,
+	schema_json TEXT NOT NULL,
+	updated     INTEGER NOT NULL,
+	PRIMARY KEY (server, tool)
+);
+CREATE TABLE secrets (
+	profile   TEXT NOT NULL,       -- '' for ordinary secrets
+	name      TEXT NOT NULL,
+	value     BLOB NOT NULL,
+	meta_json TEXT NOT NULL,
+	created   INTEGER NOT NULL,
+	updated   INTEGER NOT NULL,
+	PRIMARY KEY (profile, name)
+);
+CREATE TABLE profiles (
+	name    TEXT PRIMARY KEY,
+	created INTEGER NOT NULL
+);
+INSERT INTO profiles (name, created) VALUES ('default', unixepoch());
+CREATE TABLE settings (
+	key   TEXT PRIMARY KEY,
+	value TEXT NOT NULL
+);
+CREATE TABLE records (
+	seq     INTEGER PRIMARY KEY,
+	id      TEXT NOT NULL UNIQUE,  -- r-7k2m
+	kind    TEXT NOT NULL,
+	origin  TEXT NOT NULL,
+	session TEXT NOT NULL,
+	size    INTEGER NOT NULL,
+	sha256  TEXT NOT NULL,
+	text    INTEGER NOT NULL,      -- 1: valid UTF-8 without NUL, in the index
+	created INTEGER NOT NULL,
+	body    BLOB NOT NULL          -- last, so that lists do not read it
+);
+CREATE VIRTUAL TABLE records_fts USING fts5(
+	body, origin,
+	content='', contentless_delete=1,
+	tokenize="unicode61 remove_diacritics 2 categories 'L* N* Co So'"
+);
+CREATE TABLE sessions (
+	seq     INTEGER PRIMARY KEY,
+	id      TEXT NOT NULL UNIQUE,  -- s-7k2m
+	profile TEXT NOT NULL,
+	title   TEXT NOT NULL,
+	created INTEGER NOT NULL,
+	updated INTEGER NOT NULL
+);
+CREATE TABLE messages (
+	session      TEXT NOT NULL,
+	seq          INTEGER NOT NULL, -- 1, 2, ... without a gap
+	role         TEXT NOT NULL,
+	content      TEXT NOT NULL,
+	tool_calls   TEXT NOT NULL,    -- JSON as the model sent it, or ''
+	tool_call_id TEXT NOT NULL,
+	meta_json    TEXT NOT NULL,
+	created      INTEGER NOT NULL,
+	PRIMARY KEY (session, seq)
+);
+CREATE TABLE audit_runs (
+	run       TEXT PRIMARY KEY,
+	origin    TEXT NOT NULL,       -- mcp, http, repl, cli
+	path      TEXT NOT NULL,       -- the log file
+	lines     INTEGER NOT NULL,
+	head      TEXT NOT NULL,       -- hash of the last line
+	signature BLOB NOT NULL,
+	started   INTEGER NOT NULL,
+	updated   INTEGER NOT NULL
+)`

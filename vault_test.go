@@ -1,0 +1,662 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func vaultClock() time.Time { return time.Unix(1_800_000_000, 0) }
+
+// vaultAt opens home's vault for writing and closes it with the test.
+func vaultAt(t testing.TB, home string) *vault {
+	t.Helper()
+	v, err := openVault(t.Context(), home, vaultWrite, vaultClock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := v.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return v
+}
+
+// vaultMade makes a vault with one secret, closed, and gives its path and bytes.
+func vaultMade(t testing.TB, home string) (path string, content []byte) {
+	t.Helper()
+	v, err := openVault(t.Context(), home, vaultWrite, vaultClock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(v.putSecret(t.Context(), "", "KEPT", "value-1", nil), v.close()); err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(home, vaultFile)
+	content, err = os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path, content
+}
+
+func vaultNames(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// fakeVaultWriter stores TAI_TEST_N secrets, one transaction each, under names that start with TAI_TEST_ID, once a line
+// comes on stdin; with TAI_TEST_HANG it then waits to be killed.
+func fakeVaultWriter() {
+	fail := func(err error) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	ctx := context.Background()
+	n, err := strconv.Atoi(os.Getenv("TAI_TEST_N"))
+	fail(err)
+	var line [1]byte
+	fmt.Println("ready")
+	_, err = os.Stdin.Read(line[:])
+	fail(err)
+	v, err := openVault(ctx, os.Getenv("TAI_HOME"), vaultWrite, time.Now)
+	fail(err)
+	for i := range n {
+		fail(v.putSecret(ctx, "", fmt.Sprintf("%s_%d", os.Getenv("TAI_TEST_ID"), i), secret(strconv.Itoa(i)+"x"), nil))
+	}
+	if os.Getenv("TAI_TEST_HANG") != "" {
+		fmt.Println("written")
+		_, _ = os.Stdin.Read(line[:])
+	}
+	fail(v.close())
+}
+
+func vaultProcess(t *testing.T, env ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 60*time.Second)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), env...)
+	return cmd
+}
+
+// VLT-01: two processes write at once, from the very creation of the vault.
+func TestVLT01TwoWriters(t *testing.T) {
+	const each = 1000
+	home := filepath.Join(t.TempDir(), "home")
+	var outputs [2]bytes.Buffer
+	var cmds [2]*exec.Cmd
+	for i := range cmds {
+		cmds[i] = vaultProcess(t, "TAI_TEST_FAKE=vault-writer", "TAI_HOME="+home, "TAI_TEST_N="+strconv.Itoa(each), fmt.Sprintf("TAI_TEST_ID=W%d", i))
+		cmds[i].Stdin = strings.NewReader("x")
+		cmds[i].Stdout, cmds[i].Stderr = &outputs[i], &outputs[i]
+		if err := cmds[i].Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, cmd := range cmds {
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("writer %d: %v: %s", i, err, &outputs[i])
+		}
+		if strings.Contains(outputs[i].String(), "locked") {
+			t.Errorf("writer %d shows a lock: %s", i, &outputs[i])
+		}
+	}
+	v := vaultAt(t, home)
+	list, err := v.secrets(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list) != 2*each {
+		t.Errorf("%d secrets, want %d", len(list), 2*each)
+	}
+	if got := vaultNames(t, home); strings.Contains(strings.Join(got, " "), ".new-") {
+		t.Errorf("left behind: %v", got)
+	}
+}
+
+// VLT-01: a lock that never ends becomes a sentence, after the cap.
+func TestVLT01BusySentence(t *testing.T) {
+	home := t.TempDir()
+	holder, waiter := vaultAt(t, home), vaultAt(t, home)
+	if waiter.busyWait != 10*time.Second || vaultBusyWait != 10*time.Second {
+		t.Errorf("default wait is %v", waiter.busyWait)
+	}
+	waiter.busyWait = time.Millisecond
+	err := holder.withTx(t.Context(), func(*sql.Tx) error {
+		err := waiter.putSecret(t.Context(), "", "A", "b", nil)
+		if !errors.Is(err, errVaultBusy) || strings.Contains(err.Error(), "locked (") || !strings.Contains(err.Error(), vaultFile) {
+			t.Errorf("got %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if err := waiter.putSecret(t.Context(), "", "A", "b", nil); err != nil {
+		t.Errorf("after the lock: %v", err)
+	}
+}
+
+func TestVaultWaitEndsWithContext(t *testing.T) {
+	home := t.TempDir()
+	holder, waiter := vaultAt(t, home), vaultAt(t, home)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	err := holder.withTx(t.Context(), func(*sql.Tx) error { return waiter.putSecret(ctx, "", "A", "b", nil) })
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// VLT-05: what is not a whole vault of ours is refused with its name and keeps every byte.
+func TestVLT05Refused(t *testing.T) {
+	_, good := vaultMade(t, t.TempDir())
+	random := make([]byte, len(good))
+	for i := range random {
+		random[i] = byte(i*i>>3 ^ i)
+	}
+	other := filepath.Join(t.TempDir(), "other.db")
+	db, err := sql.Open("sqlite", other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(`CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)`); err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	theirs, err := os.ReadFile(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		content []byte
+		want    error
+	}{
+		"empty":          {nil, errVaultForeign},
+		"zeros":          {make([]byte, len(good)), errVaultForeign},
+		"random":         {random, errVaultForeign},
+		"cut in half":    {good[:len(good)/2], errVaultDamaged},
+		"cut in a page":  {good[:len(good)-100], errVaultDamaged},
+		"head only":      {good[:100], errVaultDamaged},
+		"longer":         {append(bytes.Clone(good), 1), errVaultDamaged},
+		"theirs":         {theirs, errVaultForeign},
+		"text":           {[]byte("hello\n"), errVaultForeign},
+		"schema nothing": {vaultWith(good, 63, 0), errVaultDamaged},
+	} {
+		for _, mode := range []vaultMode{vaultRead, vaultWrite} {
+			t.Run(fmt.Sprintf("%s, mode %d", name, mode), func(t *testing.T) { vaultRefused(t, tc.content, mode, tc.want) })
+		}
+	}
+}
+
+func vaultWith(content []byte, at int, b byte) []byte {
+	c := bytes.Clone(content)
+	c[at] = b
+	return c
+}
+
+func vaultRefused(t *testing.T, content []byte, mode vaultMode, want error) {
+	t.Helper()
+	home := t.TempDir()
+	path := filepath.Join(home, vaultFile)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v, err := openVault(t.Context(), home, mode, vaultClock)
+	if err == nil {
+		v.close()
+		t.Fatal("opened")
+	}
+	if !errors.Is(err, want) || !strings.Contains(err.Error(), path) {
+		t.Errorf("got %q, want %q with %s", err, want, path)
+	}
+	after, err := os.ReadFile(path)
+	if err != nil || !bytes.Equal(after, content) {
+		t.Errorf("the file changed (%v)", err)
+	}
+	if got := vaultNames(t, home); len(got) != 1 {
+		t.Errorf("files beside it: %v", got)
+	}
+}
+
+// VLT-05: each byte of the header changed alone is refused, but for the schema cookie and the writer's version, which
+// may be anything.
+func TestVLT05HeaderByte(t *testing.T) {
+	home := t.TempDir()
+	path, good := vaultMade(t, home)
+	for at := range vaultHeadSize {
+		harmless := at >= 40 && at < 44 || at >= 96
+		bad := vaultWith(good, at, good[at]^0x41)
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		v, err := openVault(t.Context(), home, vaultRead, vaultClock)
+		if err == nil {
+			if s, err := v.secretFor(t.Context(), "", "KEPT"); err != nil || s.reveal() != "value-1" {
+				t.Errorf("byte %d: %v", at, err)
+			}
+			if err := v.close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if harmless != (err == nil) {
+			t.Errorf("byte %d: %v", at, err)
+		}
+		if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, bad) {
+			t.Errorf("byte %d: the file changed (%v)", at, err)
+		}
+	}
+}
+
+// VLT-05: damage behind the header is one clear error when it is met, and no row is made up.
+func TestVLT05DamagedPage(t *testing.T) {
+	home := t.TempDir()
+	path, good := vaultMade(t, home)
+	for at := vaultHeadSize; at < len(good); at++ {
+		good[at] = 0xa5
+	}
+	if err := os.WriteFile(path, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v, err := openVault(t.Context(), home, vaultRead, vaultClock)
+	if err == nil {
+		defer v.close()
+		_, err = v.secrets(t.Context())
+	}
+	if !errors.Is(err, errVaultDamaged) || !strings.Contains(err.Error(), path) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// VLT-05: free pages are counted right, so that a vault that shrank opens.
+func TestVaultWithFreePages(t *testing.T) {
+	home := t.TempDir()
+	v := vaultAt(t, home)
+	r, err := v.putRecord(t.Context(), "spill", "x", "", bytes.Repeat([]byte{0, 1, 2}, 4<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(v.deleteRecord(t.Context(), r.ID), v.db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	vaultAt(t, home)
+	free, err := os.ReadFile(filepath.Join(home, vaultFile))
+	if err != nil || bytes.Equal(free[36:40], make([]byte, 4)) {
+		t.Fatalf("no free pages to test with (%v)", err)
+	}
+}
+
+// VLT-09: modes do not depend on the umask (the other half is in vault_unix_test.go).
+func TestVaultReadMakesNothing(t *testing.T) {
+	home := filepath.Join(t.TempDir(), "a", "b")
+	v, err := openVault(t.Context(), home, vaultRead, vaultClock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.close()
+	if p, err := v.currentProfile(t.Context()); err != nil || p != "default" {
+		t.Errorf("profile %q, %v", p, err)
+	}
+	if l, err := v.servers(t.Context()); err != nil || len(l) != 0 {
+		t.Errorf("servers %v, %v", l, err)
+	}
+	if err := v.setSetting(t.Context(), "a", "b"); !errors.Is(err, errVaultReadOnly) {
+		t.Errorf("write: %v", err)
+	}
+	if _, err := os.Stat(filepath.Dir(home)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("something was made: %v", err)
+	}
+}
+
+// VLT-10: what a killed process left in the journal is there again; a copy without the journal is an older whole state.
+func TestVLT10JournalLeft(t *testing.T) {
+	home := t.TempDir()
+	cmd := vaultProcess(t, "TAI_TEST_FAKE=vault-writer", "TAI_HOME="+home, "TAI_TEST_N=20", "TAI_TEST_ID=K", "TAI_TEST_HANG=1")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stdin.Write([]byte("x")); err != nil {
+		t.Error(err)
+	}
+	var seen []byte
+	for b := make([]byte, 64); !bytes.Contains(seen, []byte("written")); {
+		n, err := stdout.Read(b)
+		seen = append(seen, b[:n]...)
+		if err != nil {
+			t.Fatalf("%v after %q", err, seen)
+		}
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	path := filepath.Join(home, vaultFile)
+	if info, err := os.Stat(path + "-wal"); err != nil || info.Size() == 0 {
+		t.Fatalf("no journal was left: %v", err)
+	}
+	main, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []vaultMode{vaultRead, vaultWrite} {
+		v, err := openVault(t.Context(), home, mode, vaultClock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l, err := v.secrets(t.Context()); err != nil || len(l) != 20 {
+			t.Errorf("mode %d: %d secrets, %v; want 20", mode, len(l), err)
+		}
+		if err := v.close(); err != nil {
+			t.Error(err)
+		}
+	}
+	bare := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bare, vaultFile), main, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := vaultAt(t, bare)
+	var sound string
+	if err := v.db.QueryRow(`PRAGMA integrity_check`).Scan(&sound); err != nil || sound != "ok" {
+		t.Errorf("copy: %q, %v", sound, err)
+	}
+}
+
+// VLT-10: a journal without its vault is not played into a new one.
+func TestVLT10JournalAlone(t *testing.T) {
+	home := t.TempDir()
+	wal := filepath.Join(home, vaultFile+"-wal")
+	if err := os.WriteFile(wal, []byte("journal"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := openVault(t.Context(), home, vaultWrite, vaultClock)
+	if err == nil || !strings.Contains(err.Error(), wal) {
+		t.Errorf("got %v", err)
+	}
+	if got := vaultNames(t, home); len(got) != 1 {
+		t.Errorf("files: %v", got)
+	}
+}
+
+// VLT-11: a newer schema is refused and both files keep their bytes, also when the news is in the journal alone.
+func TestVLT11Newer(t *testing.T) {
+	newer := append(vaultMigrations(), `CREATE TABLE later (x)`)
+	for _, inJournal := range []bool{false, true} {
+		home := t.TempDir()
+		path, _ := vaultMade(t, home)
+		v, err := openVaultAs(t.Context(), home, vaultWrite, vaultClock, newer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wal []byte
+		if inJournal { // take the files as a killed process would leave them
+			content, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if wal, err = os.ReadFile(path + "-wal"); err != nil {
+				t.Fatal(err)
+			}
+			home = t.TempDir()
+			path = filepath.Join(home, vaultFile)
+			if err := errors.Join(os.WriteFile(path, content, 0o600), os.WriteFile(path+"-wal", wal, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := v.close(); err != nil {
+			t.Fatal(err)
+		}
+		before, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, mode := range []vaultMode{vaultRead, vaultWrite} {
+			v, err := openVault(t.Context(), home, mode, vaultClock)
+			if err == nil {
+				v.close()
+			}
+			if !errors.Is(err, errVaultNewer) || !strings.Contains(err.Error(), path) {
+				t.Errorf("journal %v, mode %d: %v", inJournal, mode, err)
+			}
+			after, err := os.ReadFile(path)
+			if err != nil || !bytes.Equal(after, before) {
+				t.Errorf("journal %v, mode %d: the file changed (%v)", inJournal, mode, err)
+			}
+			if left, err := os.ReadFile(path + "-wal"); inJournal && (err != nil || !bytes.Equal(left, wal)) {
+				t.Errorf("mode %d: the journal changed (%v)", mode, err)
+			}
+		}
+	}
+}
+
+// An older vault is brought up to date, once, whoever opens it; a step that fails leaves nothing of itself.
+func TestVaultMigrates(t *testing.T) {
+	for _, mode := range []vaultMode{vaultRead, vaultWrite} {
+		home := t.TempDir()
+		vaultMade(t, home)
+		broken := append(vaultMigrations(), `CREATE TABLE later (x); INSERT INTO nowhere VALUES (1)`)
+		if v, err := openVaultAs(t.Context(), home, mode, vaultClock, broken); err == nil {
+			v.close()
+			t.Fatal("a broken step passed")
+		}
+		good := append(vaultMigrations(), `CREATE TABLE later (x); INSERT INTO later VALUES (7)`)
+		for range 2 {
+			v, err := openVaultAs(t.Context(), home, mode, vaultClock, good)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var rows, version int
+			if err := v.db.QueryRow(`SELECT count(*), user_version FROM later, pragma_user_version`).Scan(&rows, &version); err != nil || rows != 1 || version != 2 {
+				t.Errorf("mode %d: %d rows, version %d, %v", mode, rows, version, err)
+			}
+			if s, err := v.secretFor(t.Context(), "", "KEPT"); err != nil || s.reveal() != "value-1" {
+				t.Errorf("the old secret: %v", err)
+			}
+			if err := v.close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// VLT-12: two names lead to one file and one journal.
+func TestVLT12Links(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("links need a privilege there")
+	}
+	dir := t.TempDir()
+	home, byHome, byFile := filepath.Join(dir, "home"), filepath.Join(dir, "byhome"), filepath.Join(dir, "byfile")
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := vaultAt(t, home)
+	if err := errors.Join(os.Symlink(home, byHome), os.Mkdir(byFile, 0o700), os.Symlink(a.path, filepath.Join(byFile, vaultFile))); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.putSecret(t.Context(), "", "A", "one", nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{byHome, byFile} {
+		v := vaultAt(t, name)
+		if want := filepath.Join(real, "home", vaultFile); v.path != want {
+			t.Errorf("%s: path %s, want %s", name, v.path, want)
+		}
+		if s, err := v.secretFor(t.Context(), "", "A"); err != nil || s.reveal() != "one" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := vaultNames(t, byFile); len(got) != 1 {
+		t.Errorf("a second journal: %v", got)
+	}
+	lost := t.TempDir()
+	if err := os.Symlink(filepath.Join(lost, "gone"), filepath.Join(lost, vaultFile)); err != nil {
+		t.Fatal(err)
+	}
+	hard := t.TempDir()
+	path, _ := vaultMade(t, hard)
+	if err := os.Link(path, filepath.Join(hard, "second.db")); err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []vaultMode{vaultRead, vaultWrite} {
+		for home, want := range map[string]string{lost: "leads nowhere", hard: "second name"} {
+			if v, err := openVault(t.Context(), home, mode, vaultClock); err == nil {
+				v.close()
+				t.Errorf("opened, want %q", want)
+			} else if !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %q", err, want)
+			}
+		}
+	}
+	// What a crash between the two names of a new vault leaves is cleared away.
+	if err := os.Rename(filepath.Join(hard, "second.db"), filepath.Join(hard, vaultFile+".new-1")); err != nil {
+		t.Fatal(err)
+	}
+	vaultAt(t, hard)
+	if _, err := os.Stat(filepath.Join(hard, vaultFile+".new-1")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the first name is still there: %v", err)
+	}
+}
+
+// VLT-13: older ones can lose commits when two connections checkpoint; 3.52.0 was withdrawn.
+func TestVLT13SQLiteVersion(t *testing.T) {
+	v := vaultAt(t, t.TempDir())
+	var text string
+	if err := v.db.QueryRow(`SELECT sqlite_version()`).Scan(&text); err != nil {
+		t.Fatal(err)
+	}
+	var n [3]int
+	if _, err := fmt.Sscanf(text, "%d.%d.%d", &n[0], &n[1], &n[2]); err != nil {
+		t.Fatal(err)
+	}
+	if number := n[0]*1_000_000 + n[1]*1000 + n[2]; number < 3_051_003 || number == 3_052_000 {
+		t.Errorf("SQLite %s", text)
+	}
+}
+
+func TestVaultPragmas(t *testing.T) {
+	home := filepath.Join(t.TempDir(), "what? 50%#a b")
+	v := vaultAt(t, home)
+	for pragma, want := range map[string]string{
+		"journal_mode": "wal", "synchronous": "2", "busy_timeout": "200", "foreign_keys": "1",
+		"application_id": strconv.Itoa(vaultAppID), "user_version": strconv.Itoa(len(vaultMigrations())), "page_size": strconv.Itoa(vaultPageSize),
+	} {
+		var got string
+		if err := v.db.QueryRow(`PRAGMA ` + pragma).Scan(&got); err != nil || got != want {
+			t.Errorf("%s = %q, %v; want %q", pragma, got, err, want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(home, vaultFile)); err != nil {
+		t.Error(err)
+	}
+}
+
+// A backup (VACUUM INTO) has the rollback journal; opened for writing it gets the write-ahead journal back.
+func TestVaultBackupOpens(t *testing.T) {
+	home, restored := t.TempDir(), t.TempDir()
+	v := vaultAt(t, home)
+	if err := v.putSecret(t.Context(), "", "A", "one", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.db.Exec(`VACUUM INTO ?`, filepath.Join(restored, vaultFile)); err != nil {
+		t.Fatal(err)
+	}
+	r := vaultAt(t, restored)
+	var mode string
+	if err := r.db.QueryRow(`PRAGMA journal_mode`).Scan(&mode); err != nil || mode != "wal" {
+		t.Errorf("journal %q, %v", mode, err)
+	}
+	if s, err := r.secretFor(t.Context(), "", "A"); err != nil || s.reveal() != "one" {
+		t.Error(err)
+	}
+}
+
+// A cancelled call leaves the vault usable.
+func TestVaultAfterCancel(t *testing.T) {
+	v := vaultAt(t, t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	err := v.withTx(ctx, func(tx *sql.Tx) error {
+		if err := putSetting(ctx, tx, "a", "b"); err != nil {
+			return err
+		}
+		cancel()
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := v.setting(t.Context(), "a"); !errors.Is(err, errNotFound) {
+		t.Errorf("after the cancel: %v", err)
+	}
+	if err := v.setSetting(t.Context(), "a", "c"); err != nil {
+		t.Error(err)
+	}
+}
+
+// No home is an error, not a vault in the current folder.
+func TestVaultNeedsHome(t *testing.T) {
+	if _, err := openVault(t.Context(), "", vaultWrite, vaultClock); err == nil || !strings.Contains(err.Error(), "--home") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// BenchmarkVaultOpen opens an existing vault, runs one SELECT and closes it; speed.md wants at most 1 ms.
+func BenchmarkVaultOpen(b *testing.B) {
+	home := b.TempDir()
+	vaultMade(b, home)
+	for b.Loop() {
+		v, err := openVault(b.Context(), home, vaultRead, vaultClock)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := v.secretFor(b.Context(), "", "KEPT"); err != nil {
+			b.Fatal(err)
+		}
+		if err := v.close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkVaultCreate makes a vault; P10 allows 20 ms.
+func BenchmarkVaultCreate(b *testing.B) {
+	dir := b.TempDir()
+	for i := 0; b.Loop(); i++ {
+		v, err := openVault(b.Context(), filepath.Join(dir, strconv.Itoa(i)), vaultWrite, vaultClock)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := v.close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
