@@ -12,6 +12,7 @@ func testFakes() map[string]func() {
 	return map[string]func(){
 		"vault-writer": fakeVaultWriter, "vault-registrar": fakeVaultRegistrar,
 		"vault-modes": fakeVaultModes, "vault-locked": fakeVaultLocked,
+		"audit-writer": fakeAuditWriter,
 	}
 }
 
