@@ -165,7 +165,7 @@ func escapeAuditLine(dst []byte, start int) []byte {
 	dst = dst[:first]
 	for _, r := range tail {
 		switch {
-		case r < 0x7f || !unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp):
+		case r < 0x7f || !unicode.IsControl(r) && !hiddenRune(r):
 			dst = utf8.AppendRune(dst, r)
 		case r > 0xffff:
 			dst = fmt.Appendf(dst, `\u%04x\u%04x`, 0xd800+(r-0x10000)>>10, 0xdc00+(r-0x10000)&0x3ff)

@@ -20,7 +20,7 @@ var layerOf = map[string]float64{
 	"vault_file_unix.go": 0.0, "vault_file_windows.go": 0.0, "vault_schema.go": 0.4, "vault_file.go": 0.3,
 	"vault.go": 1.0, "mcp_stdio.go": 1.0, "mcp_http.go": 1.0, "chat.go": 1.0,
 	"vault_records.go": 1.1, "vault_secrets.go": 1.1, "vault_sessions.go": 1.1,
-	"vault_mcp.go": 2.0, "mcp_client.go": 2.0, "audit.go": 2.0, "shell.go": 2.0,
+	"vault_mcp.go": 2.0, "mcp_client.go": 2.0, "audit.go": 2.0, "shell.go": 2.0, "shell_programs.go": 1.9,
 	"audit_verify.go": 2.1, "policy.go": 2.1, "policy_consent.go": 2.0,
 	"main.go": 7,
 }
