@@ -55,7 +55,10 @@ func openVaultAs(ctx context.Context, home string, mode vaultMode, now func() ti
 	v := &vault{path: path, mode: mode, now: now, random: rand.Reader, busyWait: vaultBusyWait}
 	switch {
 	case !exists && mode == vaultRead:
-		return v, v.openMemory(ctx, migrations)
+		if err := v.openMemory(ctx, migrations); err != nil {
+			return nil, fmt.Errorf("open an empty vault: %w", err)
+		}
+		return v, nil
 	case !exists:
 		if v.path, err = createVault(ctx, home, migrations); err != nil {
 			return nil, err
@@ -77,7 +80,7 @@ func createVault(ctx context.Context, home string, migrations []string) (path st
 	if err != nil || exists {
 		return path, err
 	}
-	defer wrapDeed(&err, "create vault %s", path)
+	defer wrapDeed(&err, "create vault")
 	// SQLite would play a journal left behind by a vanished vault into the new one.
 	if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -85,7 +88,7 @@ func createVault(ctx context.Context, home string, migrations []string) (path st
 		}
 		return path, nil // another process has just made it
 	}
-	temp, err := os.CreateTemp(filepath.Dir(path), vaultTempGlob)
+	temp, err := os.CreateTemp(filepath.Dir(path), vaultTemp+"*")
 	if err != nil {
 		return "", vaultFault(path, err)
 	}
@@ -118,13 +121,13 @@ func createVault(ctx context.Context, home string, migrations []string) (path st
 // connect opens the one connection on the file and reads the schema's number through it.
 func (v *vault) connect(ctx context.Context, params ...string) (version int, err error) {
 	params = append(params, "_txlock=immediate", fmt.Sprintf("_pragma=busy_timeout(%d)", vaultLockWait.Milliseconds()),
-		"_pragma=synchronous(FULL)", "_pragma=foreign_keys(1)")
+		"_pragma=synchronous(FULL)")
 	db, err := sql.Open("sqlite", vaultDSN(v.path, params...))
 	if err != nil {
 		return 0, err
 	}
 	db.SetMaxOpenConns(1)
-	err = v.retry(ctx, func() error {
+	err = v.retry(ctx, func(context.Context) error {
 		return db.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version)
 	})
 	if err != nil {
@@ -182,7 +185,7 @@ func (v *vault) settle(ctx context.Context, version int, head vaultHead, migrati
 	case version > len(migrations):
 		return errVaultNewer
 	case version < len(migrations):
-		if err := v.retry(ctx, func() error { return migrate(ctx, v.db, migrations) }); err != nil {
+		if err := v.retry(ctx, func(context.Context) error { return migrate(ctx, v.db, migrations) }); err != nil {
 			return fmt.Errorf("update the schema: %w", err)
 		}
 	}
@@ -259,11 +262,20 @@ func (v *vault) view(ctx context.Context, f func(tx *sql.Tx) error) error {
 }
 
 func (v *vault) inTx(ctx context.Context, o *sql.TxOptions, f func(tx *sql.Tx) error) error {
+	var conn *sql.Conn
 	var tx *sql.Tx
-	err := v.retry(ctx, func() (err error) {
-		tx, err = v.db.BeginTx(ctx, o)
+	err := v.retry(ctx, func(wait context.Context) (err error) {
+		if conn == nil {
+			if conn, err = v.db.Conn(wait); err != nil {
+				return err
+			}
+		}
+		tx, err = conn.BeginTx(ctx, o)
 		return err
 	})
+	if conn != nil {
+		defer conn.Close() // gives it back; says nothing that Commit did not
+	}
 	if err != nil {
 		return v.fault(err)
 	}
@@ -274,18 +286,20 @@ func (v *vault) inTx(ctx context.Context, o *sql.TxOptions, f func(tx *sql.Tx) e
 	return v.fault(tx.Commit())
 }
 
-// retry runs f again while other processes hold the lock, up to busyWait.
-func (v *vault) retry(ctx context.Context, f func() error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, v.busyWait, errVaultBusy)
+// retry runs f again while others hold a lock, up to busyWait in all. wait ends then, for what f waits for itself.
+func (v *vault) retry(ctx context.Context, f func(wait context.Context) error) error {
+	wait, cancel := context.WithTimeoutCause(ctx, v.busyWait, errVaultBusy)
 	defer cancel()
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		err := f()
+		err := f(wait)
+		if wait.Err() != nil && (isBusy(err) || errors.Is(err, wait.Err())) {
+			return context.Cause(wait)
+		}
 		if !isBusy(err) {
 			return err
 		}
 		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		case <-wait.Done():
 		case <-time.After(pause):
 		}
 	}

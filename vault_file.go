@@ -20,10 +20,11 @@ import (
 
 const (
 	vaultFile     = "vault.db"
-	vaultTempGlob = vaultFile + ".new-*"
-	vaultAppID    = 0x74616901 // application_id of tai's files: "tai" and 1
-	vaultHeadSize = 100        // bytes of the SQLite file header
-	vaultPageSize = 4096       // bytes; SQLite's default, which createVault leaves
+	vaultTemp     = vaultFile + ".new-" // a vault in the making, and random digits
+	vaultAppID    = 0x74616901          // application_id of tai's files: "tai" and 1
+	vaultHeadSize = 100                 // bytes of the SQLite file header
+	vaultPageSize = 4096                // bytes; SQLite's default, which createVault leaves
+	vaultLooksMax = 100                 // times a head that keeps changing is read again
 )
 
 // What a caller may have to tell apart. The path and the deed stand in front of them.
@@ -96,7 +97,12 @@ func claim(temp, path string) error {
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return nil
 	}
-	// A file system without hard links: an exclusive create keeps others from the name.
+	return claimByRename(temp, path) // a file system without hard links
+}
+
+// claimByRename is claim where an exclusive create must keep others from the name. They may see an empty file for a
+// moment, which they refuse.
+func claimByRename(temp, path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
@@ -133,7 +139,7 @@ func vaultDSN(path string, params ...string) string {
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path // C:/x
 	}
-	u := url.URL{Scheme: "file", OmitHost: false, Path: path}
+	u := url.URL{Scheme: "file", Path: path}
 	return u.String() + "?" + strings.Join(params, "&")
 }
 
@@ -172,7 +178,7 @@ func checkVaultFile(path string, mode vaultMode, newest int) (vaultHead, error) 
 		}
 	}
 	var last vaultLook
-	for {
+	for try := 1; ; try++ {
 		look, err := lookAtVault(f, path)
 		if err != nil {
 			return vaultHead{}, vaultFault(path, err)
@@ -183,7 +189,7 @@ func checkVaultFile(path string, mode vaultMode, newest int) (vaultHead, error) 
 		}
 		// Another process may have been moving its journal into the file between two of our reads: a fault counts
 		// when nothing changed since the look before.
-		if look == last {
+		if look == last || try == vaultLooksMax {
 			return vaultHead{}, fmt.Errorf("vault %s %w", path, err)
 		}
 		last = look
@@ -235,14 +241,19 @@ func checkOneName(path string, info fs.FileInfo) error {
 		return nil
 	}
 	// A process that died, or is, between giving a new vault its name and dropping the first one.
-	temps, err := filepath.Glob(filepath.Join(filepath.Dir(path), vaultTempGlob))
+	dir := filepath.Dir(path)
+	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return err
+		return vaultFault(path, err)
 	}
-	for _, temp := range temps {
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), vaultTemp) {
+			continue
+		}
+		temp := filepath.Join(dir, e.Name())
 		if t, err := os.Lstat(temp); err == nil && os.SameFile(t, info) {
 			if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
+				return vaultFault(path, err)
 			}
 		}
 	}
@@ -341,7 +352,7 @@ func vaultFault(path string, err error) error {
 	switch code := driverCode(err); {
 	case err == nil:
 		return nil
-	case errors.Is(err, errVaultBusy), errors.Is(err, errVaultForeign), errors.Is(err, errVaultNewer):
+	case errors.Is(err, errVaultBusy), errors.Is(err, errVaultNewer):
 		what = err
 	case isBusy(err):
 		what = errVaultBusy

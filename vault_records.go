@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
+	"iter"
 	"strings"
 	"time"
 	"unicode"
@@ -15,9 +16,11 @@ import (
 )
 
 const (
-	recordTermsMax = 32  // words of a query that count
-	recordTermMax  = 128 // bytes of one word that count
-	recordSnippet  = 160 // bytes of text around a hit
+	recordWordsMax = 64 << 10 // different words of a record that the index knows; it bounds how long the vault stays locked
+	recordTermsMax = 32       // words of a query that count
+	recordTermMax  = 128      // bytes of one word that count
+	recordScanMax  = 1 << 20  // bytes of a hit that are read for its snippet
+	recordSnippet  = 160      // bytes of text around a hit
 	recordPrefix   = "r-"
 	recordColumns  = `id, kind, origin, session, size, sha256, text, created`
 )
@@ -52,6 +55,10 @@ func (v *vault) putRecord(ctx context.Context, kind, origin, session string, bod
 		Text:    utf8.Valid(body) && !bytes.ContainsRune(body, 0),
 		Created: time.Unix(v.now().Unix(), 0),
 	}
+	var words string
+	if info.Text {
+		words = indexText(string(body))
+	}
 	if body == nil {
 		body = []byte{} // nil would be NULL
 	}
@@ -74,7 +81,7 @@ func (v *vault) putRecord(ctx context.Context, kind, origin, session string, bod
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO records_fts (rowid, body, origin) VALUES (?, ?, ?)`, seq, string(body), origin)
+		_, err = tx.ExecContext(ctx, `INSERT INTO records_fts (rowid, body, origin) VALUES (?, ?, ?)`, seq, words, origin)
 		return err
 	})
 	return info, err
@@ -139,11 +146,11 @@ func (v *vault) searchRecords(ctx context.Context, query string, limit int) (hit
 				hits = append(hits, h)
 				return err
 			}, `
-				SELECT `+recordColumns+`, body
-				FROM (SELECT rowid AS hit, rank AS score FROM records_fts WHERE records_fts MATCH ? ORDER BY rank LIMIT ?)
+				SELECT `+recordColumns+`, substr(body, 1, ?3)
+				FROM (SELECT rowid AS hit, rank AS score FROM records_fts WHERE records_fts MATCH ?1 ORDER BY rank LIMIT ?2)
 				JOIN records ON seq = hit
 				ORDER BY score`,
-				matchExpression(terms, operator), limit)
+				matchExpression(terms, operator), limit, recordScanMax)
 			if err != nil || len(hits) > 0 || len(terms) == 1 {
 				return err
 			}
@@ -153,18 +160,56 @@ func (v *vault) searchRecords(ctx context.Context, query string, limit int) (hit
 	return hits, err
 }
 
-// recordTerms cuts a query into the words that the index knows: runs of letters, digits and signs such as emoji.
-func recordTerms(query string) []string {
-	terms := strings.FieldsFunc(strings.ToValidUTF8(query, " "), func(c rune) bool {
-		return !unicode.In(c, unicode.L, unicode.N, unicode.Co, unicode.So)
-	})
-	terms = terms[:min(len(terms), recordTermsMax)]
-	for i, t := range terms {
-		if len(t) > recordTermMax {
-			terms[i] = strings.ToValidUTF8(t[:recordTermMax], "")
+// recordTerms cuts a query into words.
+func recordTerms(query string) (terms []string) {
+	for t := range recordWords(query) {
+		if terms = append(terms, t); len(terms) == recordTermsMax {
+			break
 		}
 	}
 	return terms
+}
+
+// indexText gives the different words of a text, up to recordWordsMax. Indexing each word as often as it stands in 10 MB
+// would keep the vault locked for seconds.
+func indexText(text string) string {
+	seen := map[string]bool{}
+	var b strings.Builder
+	for w := range recordWords(text) {
+		if seen[w] {
+			continue
+		}
+		if len(seen) == recordWordsMax {
+			break
+		}
+		seen[w] = true
+		b.WriteString(w)
+		b.WriteByte(' ')
+	}
+	return b.String()
+}
+
+// recordWords yields the words that the index knows: runs of letters, digits and signs such as emoji, each cut at
+// recordTermMax bytes.
+func recordWords(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for w := range strings.FieldsFuncSeq(text, isNoWord) {
+			if len(w) > recordTermMax {
+				w = strings.ToValidUTF8(w[:recordTermMax], "")
+			}
+			if !yield(w) {
+				return
+			}
+		}
+	}
+}
+
+// isNoWord agrees with the tokenizer of records_fts.
+func isNoWord(c rune) bool {
+	if c < utf8.RuneSelf {
+		return !(c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9')
+	}
+	return c == utf8.RuneError || !unicode.In(c, unicode.L, unicode.N, unicode.M, unicode.Co, unicode.So)
 }
 
 // matchExpression writes words as FTS5 strings (https://sqlite.org/fts5.html, section 3.1), each matching words that begin so.
@@ -176,7 +221,7 @@ func matchExpression(terms []string, operator string) string {
 	return strings.Join(quoted, operator)
 }
 
-// snippet cuts the line-spanning piece of text around the first place of any term, or the beginning.
+// snippet cuts the piece of text around the first place of any term, or the beginning, on one line.
 func snippet(body []byte, terms []string) string {
 	at := -1
 	for _, t := range terms {

@@ -99,6 +99,7 @@ func TestSearchRecords(t *testing.T) {
 		"and":     "rock AND roll NEAR here",
 		"numbers": "error 404: path/to/file_name.go:12",
 		"han":     "日本語 テキスト",
+		"marks":   "Ame\u0301lie",
 	}
 	kind := map[string]string{}
 	for name, text := range texts {
@@ -110,7 +111,7 @@ func TestSearchRecords(t *testing.T) {
 	}
 	long := strings.Repeat(`fox" OR (`, 10<<10/9)
 	for query, want := range map[string]string{
-		"fox": "fox", "QUICK": "fox", "jum": "fox", "brown fox": "fox", "cafe": "café", "zurich": "café", "🚀": "café", "日本": "han",
+		"fox": "fox", "QUICK": "fox", "jum": "fox", "brown fox": "fox", "cafe": "café", "zurich": "café", "🚀": "café", "日本": "han", "amélie": "marks", "ame\u0301lie": "marks", "\u0301": "",
 		`"`: "", `"fox`: "fox", `fox"`: "fox", `"dog's"`: "fox", "": "", "  ": "", "AND": "and", "NOT": "", "NEAR(": "and", "fox*": "fox", "^fox": "fox", "body:fox": "fox", "(((": "", "-": "", "--fox": "fox",
 		"file_name.go:12": "numbers", "404": "numbers", "\x00fox\xff": "fox", "fox nowhere": "fox", "nowhere": "", long: "fox", strings.Repeat("z", 10<<10): "", "'; DROP TABLE records": "",
 	} {
@@ -128,6 +129,35 @@ func TestSearchRecords(t *testing.T) {
 	}
 	if hits, err := v.searchRecords(ctx, "fetch", 3); err != nil || len(hits) != 3 {
 		t.Errorf("by origin: %d hits, %v; want the limit of 3", len(hits), err)
+	}
+}
+
+// A large text is indexed by its different words, the cap being its only limit.
+func TestIndexText(t *testing.T) {
+	if got, want := indexText("b a, b\xff\u00e9-a "+strings.Repeat("x", 200)), "b a é "+strings.Repeat("x", recordTermMax)+" "; got != want {
+		t.Errorf("indexText = %q, want %q", got, want)
+	}
+	var b strings.Builder
+	for i := range recordWordsMax + 10 {
+		fmt.Fprintf(&b, "w%d w0 ", i)
+	}
+	if n := len(strings.Fields(indexText(b.String()))); n != recordWordsMax {
+		t.Errorf("%d words, want %d", n, recordWordsMax)
+	}
+}
+
+// BenchmarkPutRecord stores 8 MiB of log text, the largest result that comes.
+func BenchmarkPutRecord(b *testing.B) {
+	v := vaultAt(b, b.TempDir())
+	var text bytes.Buffer
+	for i := 0; text.Len() < 8<<20; i++ {
+		fmt.Fprintf(&text, "line %d of file_%x some words here: value=%d\n", i, i*7919, i*i)
+	}
+	b.SetBytes(int64(text.Len()))
+	for b.Loop() {
+		if _, err := v.putRecord(b.Context(), "spill", "s/t", "", text.Bytes()); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

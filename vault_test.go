@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -157,6 +158,74 @@ func TestVLT01BusySentence(t *testing.T) {
 	}
 	if err := waiter.putSecret(t.Context(), "", "A", "b", nil); err != nil {
 		t.Errorf("after the lock: %v", err)
+	}
+}
+
+// A method called inside a transaction would wait for itself; it ends after the cap.
+func TestVaultNestedUseEnds(t *testing.T) {
+	v := vaultAt(t, t.TempDir())
+	v.busyWait = time.Millisecond
+	err := v.withTx(t.Context(), func(*sql.Tx) error { return v.setSetting(t.Context(), "a", "b") })
+	if !errors.Is(err, errVaultBusy) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Many callers of one vault wait for each other.
+func TestVaultConcurrentUse(t *testing.T) {
+	v := vaultAt(t, t.TempDir())
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			name := fmt.Sprintf("N%d", i)
+			if err := v.putSecret(t.Context(), "", name, secret(name), nil); err != nil {
+				t.Error(err)
+			}
+			if s, err := v.secretFor(t.Context(), "", name); err != nil || s.reveal() != name {
+				t.Errorf("%s = %q, %v", name, s.reveal(), err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// A full disk is a sentence, the vault keeps its old rows and works again when there is room.
+func TestVaultDiskFull(t *testing.T) {
+	v := vaultAt(t, t.TempDir())
+	if err := v.putSecret(t.Context(), "", "OLD", "kept", nil); err != nil {
+		t.Fatal(err)
+	}
+	big := secret(bytes.Repeat([]byte("x"), 100<<10))
+	if _, err := v.db.Exec(`PRAGMA max_page_count = 1`); err != nil { // SQLite raises it to the pages there are
+		t.Fatal(err)
+	}
+	err := v.putSecret(t.Context(), "", "NEW", big, nil)
+	if !errors.Is(err, errVaultFull) || !strings.HasPrefix(err.Error(), `store secret "NEW": vault `+v.path) {
+		t.Errorf("got %v", err)
+	}
+	if l, err := v.secrets(t.Context()); err != nil || len(l) != 1 {
+		t.Errorf("%d secrets, %v", len(l), err)
+	}
+	if _, err := v.db.Exec(`PRAGMA max_page_count = 1000000`); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.putSecret(t.Context(), "", "NEW", big, nil); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+}
+
+// Where there are no hard links the name is taken by an exclusive create, and never from another.
+func TestVaultClaimByRename(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "v")
+	for i, content := range []string{"first", "second"} {
+		temp := filepath.Join(dir, "temp")
+		if err := errors.Join(os.WriteFile(temp, []byte(content), 0o600), claimByRename(temp, path)); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := os.ReadFile(path); err != nil || string(b) != "first" {
+			t.Errorf("claim %d: %q, %v", i, b, err)
+		}
 	}
 }
 
@@ -309,7 +378,7 @@ func TestVaultWithFreePages(t *testing.T) {
 	}
 }
 
-// VLT-09: modes do not depend on the umask (the other half is in vault_unix_test.go).
+// Reading where there is no vault makes nothing, not even a folder.
 func TestVaultReadMakesNothing(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "a", "b")
 	v, err := openVault(t.Context(), home, vaultRead, vaultClock)
@@ -522,7 +591,7 @@ func TestVLT12Links(t *testing.T) {
 	if err := os.Symlink(filepath.Join(lost, "gone"), filepath.Join(lost, vaultFile)); err != nil {
 		t.Fatal(err)
 	}
-	hard := t.TempDir()
+	hard := filepath.Join(t.TempDir(), "[x]*")
 	path, _ := vaultMade(t, hard)
 	if err := os.Link(path, filepath.Join(hard, "second.db")); err != nil {
 		t.Fatal(err)
@@ -567,7 +636,7 @@ func TestVaultPragmas(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "what? 50%#a b")
 	v := vaultAt(t, home)
 	for pragma, want := range map[string]string{
-		"journal_mode": "wal", "synchronous": "2", "busy_timeout": "200", "foreign_keys": "1",
+		"journal_mode": "wal", "synchronous": "2", "busy_timeout": "200",
 		"application_id": strconv.Itoa(vaultAppID), "user_version": strconv.Itoa(len(vaultMigrations())), "page_size": strconv.Itoa(vaultPageSize),
 	} {
 		var got string
