@@ -104,10 +104,10 @@ func parseProxy(name, value string) (*url.URL, error) {
 	if value == "" {
 		return nil, nil
 	}
-	u, err := url.Parse(value)
-	if err != nil || u.Host == "" {
-		u, err = url.Parse(httpProxyDefault + "://" + value)
+	if !strings.Contains(value, "://") {
+		value = httpProxyDefault + "://" + value
 	}
+	u, err := url.Parse(value)
 	if err != nil || u.Host == "" {
 		return nil, errors.New(name + " is no proxy address")
 	}

@@ -184,7 +184,7 @@ func (s *sseReader) fill() error {
 func (s *sseReader) makeRoom(live int) {
 	dst := s.buf[:cap(s.buf)]
 	if live > cap(s.buf)/2 {
-		dst = make([]byte, max(live+sseLineSlack, min(2*cap(s.buf), s.max+2*sseLineSlack)))
+		dst = make([]byte, max(live+sseLineSlack, min(4*cap(s.buf), s.max+2*sseLineSlack)))
 	}
 	n := copy(dst, s.buf[s.from:s.to])
 	m := copy(dst[n:], s.buf[s.pos:])
