@@ -582,12 +582,12 @@ func (r *confReader) escape(j int, family byte, path bool) (string, int) {
 	case 't':
 		return "\t", 2
 	}
-	c, ok := hexRune(next)
+	c, ok := confHexRune(next)
 	if !ok {
 		return plain()
 	}
 	if utf16.IsSurrogate(c) {
-		if low, ok := hexRune(strings.TrimPrefix(next[5:], `\`)); ok && next[5] == '\\' {
+		if low, ok := confHexRune(strings.TrimPrefix(next[5:], `\`)); ok && next[5] == '\\' {
 			if both := utf16.DecodeRune(c, low); both != utf8.RuneError {
 				return string(both), 12
 			}
@@ -596,8 +596,8 @@ func (r *confReader) escape(j int, family byte, path bool) (string, int) {
 	return string(c), 6
 }
 
-// hexRune reads uXXXX.
-func hexRune(s string) (rune, bool) {
+// confHexRune reads uXXXX.
+func confHexRune(s string) (rune, bool) {
 	if len(s) < 5 || s[0] != 'u' {
 		return 0, false
 	}
