@@ -251,7 +251,7 @@ func (v *vault) close() error {
 // tx, must not call methods of v, and is run at most once.
 func (v *vault) withTx(ctx context.Context, f func(tx *sql.Tx) error) error {
 	if v.mode == vaultRead {
-		return fmt.Errorf("vault %s was opened for reading: %w", v.path, errVaultReadOnly)
+		return fmt.Errorf("vault %s %w", v.path, errVaultReading)
 	}
 	return v.inTx(ctx, nil, f)
 }

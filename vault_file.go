@@ -35,7 +35,8 @@ var (
 	errVaultDamaged  = errors.New("is damaged and is left as it is; restore a backup or move it away")
 	errVaultBusy     = errors.New("is busy: other processes kept it locked; try again")
 	errVaultFull     = errors.New("could not be written: the disk is full; nothing was changed")
-	errVaultReadOnly = errors.New("cannot be written; check the permissions of the file and its folder")
+	errVaultReadOnly = errors.New("cannot be opened or written here; check the permissions of the file and its folder")
+	errVaultReading  = errors.New("was opened for reading only")
 )
 
 // vaultMode says whether a missing vault may be made.
@@ -163,11 +164,7 @@ func checkVaultFile(path string, mode vaultMode, newest int) (vaultHead, error) 
 	if err := checkOneName(path, info); err != nil {
 		return vaultHead{}, err
 	}
-	flag := os.O_RDONLY
-	if mode == vaultWrite {
-		flag = os.O_RDWR
-	}
-	f, err := os.OpenFile(path, flag, 0)
+	f, err := os.Open(path)
 	if err != nil {
 		return vaultHead{}, vaultFault(path, err)
 	}

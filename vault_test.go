@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -360,22 +361,28 @@ func TestVLT05DamagedPage(t *testing.T) {
 	}
 }
 
-// VLT-05: free pages are counted right, so that a vault that shrank opens.
-func TestVaultWithFreePages(t *testing.T) {
+// VLT-05: a vault that shrank opens, and a wrong count of its free pages is damage.
+func TestVLT05FreePages(t *testing.T) {
 	home := t.TempDir()
-	v := vaultAt(t, home)
-	r, err := v.putRecord(t.Context(), "spill", "x", "", bytes.Repeat([]byte{0, 1, 2}, 4<<20))
+	path, _ := vaultMade(t, home)
+	v, err := openVault(t.Context(), home, vaultWrite, vaultClock)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(v.deleteRecord(t.Context(), r.ID), v.db.Close()); err != nil {
+	// 3,000 pages, so that the list has more than one trunk
+	r, err := v.putRecord(t.Context(), "spill", "x", "", bytes.Repeat([]byte{0, 1, 2}, 4<<20))
+	if err := errors.Join(err, v.deleteRecord(t.Context(), r.ID), v.close()); err != nil {
 		t.Fatal(err)
 	}
-	vaultAt(t, home)
-	free, err := os.ReadFile(filepath.Join(home, vaultFile))
-	if err != nil || bytes.Equal(free[36:40], make([]byte, 4)) {
-		t.Fatalf("no free pages to test with (%v)", err)
+	free, err := os.ReadFile(path)
+	if err != nil || binary.BigEndian.Uint32(free[36:]) < 3000 {
+		t.Fatalf("%d free pages to test with (%v)", free[36:40], err)
 	}
+	vaultAt(t, home)
+	for _, count := range []uint32{1, 2999, 1 << 31} {
+		vaultRefused(t, append(append(bytes.Clone(free[:36]), binary.BigEndian.AppendUint32(nil, count)...), free[40:]...), vaultRead, errVaultDamaged)
+	}
+	vaultRefused(t, vaultWith(free, 32, 0x7f), vaultRead, errVaultDamaged)
 }
 
 // Reading where there is no vault makes nothing, not even a folder.
@@ -392,7 +399,7 @@ func TestVaultReadMakesNothing(t *testing.T) {
 	if l, err := v.servers(t.Context()); err != nil || len(l) != 0 {
 		t.Errorf("servers %v, %v", l, err)
 	}
-	if err := v.setSetting(t.Context(), "a", "b"); !errors.Is(err, errVaultReadOnly) {
+	if err := v.setSetting(t.Context(), "a", "b"); !errors.Is(err, errVaultReading) {
 		t.Errorf("write: %v", err)
 	}
 	if _, err := os.Stat(filepath.Dir(home)); !errors.Is(err, fs.ErrNotExist) {
