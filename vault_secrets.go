@@ -110,6 +110,24 @@ func (v *vault) deleteSecret(ctx context.Context, profile, name string) (err err
 	})
 }
 
+// knownSecrets gives every value, for redaction.
+func (v *vault) knownSecrets(ctx context.Context) (list []namedSecret, err error) {
+	defer wrapDeed(&err, "read secrets")
+	err = v.view(ctx, func(tx *sql.Tx) error {
+		return eachRow(ctx, tx, func(r *sql.Rows) error {
+			var name string
+			var value []byte
+			err := r.Scan(&name, &value)
+			list = append(list, namedSecret{Name: name, Value: secret(value)})
+			return err
+		}, `
+			SELECT name, value
+			FROM secrets
+			ORDER BY name, profile`)
+	})
+	return list, err
+}
+
 // oauthSecretPrefix is what the names of a server's OAuth secrets start with, one word (access, refresh) following. A
 // server name that does not fit a secret's name is cleaned and told from others by 6 hex digits of its SHA-256.
 func oauthSecretPrefix(server string) string {

@@ -47,6 +47,14 @@ func TestSecrets(t *testing.T) {
 	if got := fmt.Sprintf("%s/%s %s/%s %s/%s %s %d", list[0].Profile, list[0].Name, list[1].Profile, list[1].Name, list[2].Profile, list[2].Name, list[0].Meta, list[0].Updated.Unix()); got != `/A work/A /B {"n":1} 1800000000` {
 		t.Errorf("secrets: %s", got)
 	}
+	var known []string
+	all, err := v.knownSecrets(ctx)
+	for _, s := range all {
+		known = append(known, s.Name+"="+s.Value.reveal())
+	}
+	if got, want := strings.Join(known, " "), "A=new\x00\xff A=of work B=plain"; err != nil || got != want {
+		t.Errorf("knownSecrets = %q, %v; want %q", got, err, want)
+	}
 	for name, value := range map[string]secret{"bad name": "x", "EMPTY": "", "BIG": secret(bytes.Repeat([]byte("x"), secretValueMax+1))} {
 		if err := v.putSecret(ctx, "", name, value, nil); err == nil {
 			t.Errorf("%s was stored", name)

@@ -383,6 +383,11 @@ func TestVLT05FreePages(t *testing.T) {
 		vaultRefused(t, append(append(bytes.Clone(free[:36]), binary.BigEndian.AppendUint32(nil, count)...), free[40:]...), vaultRead, errVaultDamaged)
 	}
 	vaultRefused(t, vaultWith(free, 32, 0x7f), vaultRead, errVaultDamaged)
+	ring := bytes.Clone(free) // the first trunk names itself as the next, and no leaves
+	trunk := binary.BigEndian.Uint32(ring[32:])
+	binary.BigEndian.PutUint64(ring[(trunk-1)*vaultPageSize:], uint64(trunk)<<32)
+	binary.BigEndian.PutUint32(ring[36:], 3)
+	vaultRefused(t, ring, vaultRead, errVaultDamaged)
 }
 
 // Reading where there is no vault makes nothing, not even a folder.
