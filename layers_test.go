@@ -23,9 +23,9 @@ var layerOf = map[string]float64{
 	"vault.go": 1.0, "mcp_stdio.go": 1.0, "mcp_http.go": 1.0, "chat.go": 1.0,
 	"vault_records.go": 1.1, "vault_secrets.go": 1.1, "vault_sessions.go": 1.1,
 	"vault_mcp.go": 2.0, "mcp_client.go": 2.0, "audit.go": 2.0, "shell.go": 2.0, "shell_programs.go": 1.9,
-	"audit_verify.go": 2.1, "policy.go": 2.1, "policy_consent.go": 2.0,
 	"expand.go": 3.0, "normalize_json.go": 3.05, "normalize_name.go": 3.05, "normalize_text.go": 3.1, "normalize_fields.go": 3.1,
 	"normalize_entry.go": 3.2, "normalize_registry.go": 3.25, "normalize_find.go": 3.3, "normalize.go": 3.4,
+	"audit_verify.go": 2.1, "policy.go": 2.1, "policy_consent.go": 2.05, "policy_diff.go": 2.0, "policy_presets.go": 2.06,
 	"main.go": 7,
 }
 

@@ -1,0 +1,405 @@
+// This file is the policy door: every call, native or bridged, is decided here and nowhere else, by one table. It owns the
+// modes' meaning, the order of the rules, session grants and who is asked; it runs nothing, stores nothing and draws
+// nothing. Pins, trust and a server's own lists are checked by the bridge before, with rules of their own.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// The rules a decision can name. They are stable: audit lines, errors and scripts carry them. A preset's rule is followed
+// by its id, a mode's by the mode.
+const (
+	ruleReading    = "reading"
+	ruleMode       = "mode "
+	ruleAllow      = "allow preset "
+	ruleDeny       = "deny preset "
+	ruleDigest     = "digest"
+	ruleSession    = "session grant"
+	ruleYes        = "--yes"
+	ruleConsent    = "consent"
+	ruleRefused    = "person said no"
+	ruleNobody     = "nobody to ask"
+	ruleOutside    = "outside the root"
+	ruleUnparsable = "unparsable command"
+	ruleArguments  = "arguments"
+)
+
+const (
+	shownArgsMax = 4 << 10 // bytes of arguments up to which a shown line quotes them
+	shownLineMax = 200     // bytes of them in the line
+)
+
+// policyRequest is one call to decide. Tool is the digest name: a native tool's, or mcp:SERVER/TOOL. Digest is computed from
+// Tool and Args when it is empty; a caller that gives it must run exactly the value it was made from.
+type policyRequest struct {
+	Tool        string
+	Title       string // the question in tai's words, "" for a plain call
+	Server      string // of a bridged tool
+	Destructive bool
+	Args        json.RawMessage
+	Digest      string
+	Pin         string        // hash of the granted definition of a bridged tool
+	Lines       []consentLine // what is shown; nil: the arguments
+	Danger      []string
+	Command     string // the text a shell would run, for the tools that do
+	Exact       bool   // a session grant covers only the same arguments
+	Person      bool   // the person's own words: tai mcp call, tai tools call, /call
+	Always      bool   // asks even for a person's words: the argv or URL of add, login, remove, grant
+	Outside     bool   // touches a path outside the root
+	Yes         string // the flag that answers it, for the hint; "" is --yes for a person's command, else --auto
+}
+
+// decision is the answer. Rule says which rule decided, Reason is one clause for a person or a model, Hint the flag, digest or
+// command that would allow just this. Shown: the mode wants one line about it on the screen.
+type decision struct {
+	Allow  bool
+	Rule   string
+	Reason string
+	Hint   string
+	Shown  bool
+}
+
+// refusal is the one line for a refused call (R12): rule, reason, and what to do.
+func (d decision) refusal() string {
+	s := "refused by policy (" + d.Rule + "): " + d.Reason
+	if d.Hint != "" {
+		s += "; " + d.Hint
+	}
+	return s
+}
+
+// prompter asks a person. It returns only answers that the consent offers, choiceOpen excepted, which it handles itself.
+type prompter interface {
+	confirm(ctx context.Context, c consent) (consentAnswer, error)
+}
+
+// policyConfig is what a policy is made of. ModeGiven: the mode was stated (--permission-mode), so that a person's own words
+// obey it where it is narrower than allow. Digests are TOOL:SHA256 (checkScoped). Show gets the line of a decision that is
+// Shown, Redact takes known secrets out of what is asked and shown; SavePreset stores an allow preset and returns it with
+// its id. Prompter, Show, Redact and SavePreset may be nil.
+type policyConfig struct {
+	Mode       approvalMode
+	ModeGiven  bool
+	Prompter   prompter
+	Yes        bool
+	Digests    []string
+	ScopedFlag bool // this front door takes --approve-scoped, so a hint may name it
+	Presets    []preset
+	Root       string
+	Show       func(string)
+	Redact     func(string) string
+	SavePreset func(ctx context.Context, ps preset) (preset, error)
+}
+
+// policy decides calls. It is safe for concurrent use; one question is asked at a time.
+type policy struct {
+	cfg     policyConfig
+	digests map[string]bool
+	asking  chan struct{} // one slot
+
+	mu      sync.Mutex
+	presets []preset
+	grants  map[policyGrant]bool
+}
+
+// policyGrant is the scope of a "yes for this session": one tool in one definition, and its arguments unless digest is "".
+type policyGrant struct{ tool, pin, digest string }
+
+func newPolicy(c policyConfig) *policy {
+	p := &policy{cfg: c, digests: map[string]bool{}, asking: make(chan struct{}, 1), presets: slices.Clone(c.Presets), grants: map[policyGrant]bool{}}
+	for _, d := range c.Digests {
+		p.digests[d] = true
+	}
+	return p
+}
+
+// mode is the mode in force.
+func (p *policy) mode() approvalMode { return p.cfg.Mode }
+
+// approve decides one call and asks where the table says so. An error means that the question failed or ctx ended; the call
+// is refused then too.
+func (p *policy) approve(ctx context.Context, r policyRequest) (decision, error) {
+	d, ask := p.judge(&r)
+	if ask != "" {
+		var err error
+		if d, err = p.ask(ctx, r, ask); err != nil {
+			return d, err
+		}
+	}
+	if d.Allow && d.Shown && p.cfg.Show != nil {
+		p.cfg.Show(p.shownLine(r))
+	}
+	return d, nil
+}
+
+// judge is the table. It asks nobody: a non-empty ask is why a person must be asked, and the decision is then the refusal that
+// holds if nobody can be. It fills r.Digest.
+func (p *policy) judge(r *policyRequest) (d decision, ask string) {
+	if r.Digest == "" {
+		digest, err := payloadDigest(r.Tool, r.Args)
+		if err != nil {
+			return decision{Rule: ruleArguments, Reason: err.Error()}, ""
+		}
+		r.Digest = digest
+	}
+	call := presetCall{Tool: r.Tool, Pin: r.Pin, Command: r.Command, Args: r.Args}
+	if r.Command != "" {
+		call.Shell = classifyShell(r.Command, shellScope{Root: p.cfg.Root})
+	}
+	unparsable := r.Command != "" && !call.Shell.Parsable
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, ps := range p.presets {
+		if ps.denies(call) {
+			return decision{Rule: ruleDeny + ps.ID, Reason: "this workspace denies " + visibleLine(r.Tool), Hint: "only removing " + visibleLine(ps.ID) + " from .tai/approvals.json lifts it"}, ""
+		}
+	}
+	switch mode := p.modeFor(r, unparsable); mode {
+	case modeDanger:
+		return allowed(ruleMode+string(modeDanger), false), ""
+	case modeReadOnly:
+		return p.judgeReadOnly(r), ""
+	case modeAllow:
+		return p.judgeAllow(r, unparsable), ""
+	case modePrompt:
+		return p.judgePrompt(r, call, unparsable)
+	default: // never made by parseMode: in doubt, no
+		return decision{Rule: ruleMode + string(mode), Reason: "this mode is not known"}, ""
+	}
+}
+
+func allowed(rule string, shown bool) decision {
+	return decision{Allow: true, Rule: rule, Shown: shown}
+}
+
+// modeFor is the mode in which the request is judged: a person's own words run as in allow, unless a narrower mode was stated,
+// or the matter is one where allow itself is no answer but a person can be asked.
+func (p *policy) modeFor(r *policyRequest, unparsable bool) approvalMode {
+	if r.Person && !r.Always && !r.Outside && !unparsable && !p.cfg.ModeGiven && p.cfg.Mode.rank() < modeAllow.rank() {
+		return modeAllow
+	}
+	return p.cfg.Mode
+}
+
+func (p *policy) judgeReadOnly(r *policyRequest) decision {
+	switch {
+	case r.Outside:
+		return decision{Rule: ruleOutside, Reason: "mode read-only reads nothing outside the root", Hint: "another --root, or --permission-mode prompt to be asked"}
+	case r.Destructive || r.Always:
+		return decision{Rule: ruleMode + string(modeReadOnly), Reason: visibleLine(r.Tool) + " may change something", Hint: "--permission-mode prompt would ask, --auto would run it"}
+	}
+	return allowed(ruleReading, false)
+}
+
+func (p *policy) judgeAllow(r *policyRequest, unparsable bool) decision {
+	switch {
+	case r.Outside:
+		return decision{Rule: ruleOutside, Reason: "mode allow stays inside the root", Hint: "another --root, or --yolo"}
+	case unparsable && !p.digests[r.Tool+":"+r.Digest]:
+		return decision{Rule: ruleUnparsable, Reason: "the command cannot be split into its parts", Hint: "write it more plainly, or --yolo"}
+	}
+	return allowed(ruleMode+string(modeAllow), !r.Person)
+}
+
+// judgePrompt is the column of the default mode; p.mu is held.
+func (p *policy) judgePrompt(r *policyRequest, call presetCall, unparsable bool) (decision, string) {
+	ask := ""
+	switch {
+	case !r.Destructive && !r.Always && !r.Outside:
+		return allowed(ruleReading, false), ""
+	case !r.Outside && p.digests[r.Tool+":"+r.Digest]:
+		return allowed(ruleDigest, false), ""
+	case r.Always:
+		ask = "what will run or be reached is always asked about"
+	case r.Outside:
+		ask = "it touches a path outside the root"
+	case unparsable:
+		ask = "the command cannot be split into its parts"
+	default:
+		ask = "mode prompt asks before anything that may change something"
+		for _, ps := range p.presets {
+			if ps.allows(call) {
+				return allowed(ruleAllow+ps.ID, false), ""
+			}
+		}
+	}
+	if !r.Always && (p.grants[r.grant()] || p.grants[policyGrant{r.Tool, r.Pin, r.Digest}]) {
+		return allowed(ruleSession, false), ""
+	}
+	if p.cfg.Yes && (r.Always || r.Person) {
+		return allowed(ruleYes, false), ""
+	}
+	return decision{Rule: ruleNobody, Reason: ask + ", and nobody can be asked here", Hint: p.hint(r)}, ask
+}
+
+// hint names what would allow just this request without a person.
+func (p *policy) hint(r *policyRequest) string {
+	switch {
+	case r.Yes != "":
+		return r.Yes + " would allow it"
+	case r.Person:
+		return "--yes would allow it"
+	case r.Outside:
+		return "another --root, or --yolo"
+	case p.cfg.ScopedFlag:
+		return "--approve-scoped " + visibleLine(r.Tool) + ":" + r.Digest + " would allow just this call"
+	}
+	return "--auto would allow it (and whatever else is asked)"
+}
+
+// grant is the scope that a "yes for this session" to r has. It covers other arguments only of a tool whose definition is
+// known and whose arguments are no program of their own.
+func (r *policyRequest) grant() policyGrant {
+	g := policyGrant{tool: r.Tool, pin: r.Pin}
+	if r.Exact || r.Outside || r.Command != "" || (r.Server != "" && r.Pin == "") {
+		g.digest = r.Digest
+	}
+	return g
+}
+
+// ask puts the question, one at a time; while it waited, another answer may have settled it.
+func (p *policy) ask(ctx context.Context, r policyRequest, why string) (decision, error) {
+	refuse, _ := p.judge(&r)
+	if p.cfg.Prompter == nil {
+		return refuse, nil
+	}
+	select {
+	case p.asking <- struct{}{}:
+		defer func() { <-p.asking }()
+	case <-ctx.Done():
+		return decision{Rule: ruleRefused, Reason: "interrupted before an answer"}, context.Cause(ctx)
+	}
+	d, again := p.judge(&r)
+	if again == "" {
+		return d, nil
+	}
+	c, err := p.consentFor(r, why)
+	if err != nil {
+		return decision{Rule: ruleArguments, Reason: err.Error()}, nil
+	}
+	answer, err := p.cfg.Prompter.confirm(ctx, c)
+	if err != nil {
+		return decision{Rule: ruleRefused, Reason: "there was no answer"}, fmt.Errorf("ask about %s: %w", r.Tool, err)
+	}
+	if !slices.ContainsFunc(c.Choices, func(ch consentChoice) bool { return ch.Key == answer.Key }) {
+		return decision{Rule: ruleRefused, Reason: "the answer was none of those offered"}, nil
+	}
+	return p.settle(ctx, r, answer), nil
+}
+
+// settle turns an answer into a decision and remembers what it grants.
+func (p *policy) settle(ctx context.Context, r policyRequest, answer consentAnswer) decision {
+	switch answer.Key {
+	case choiceYes:
+		return allowed(ruleConsent, false)
+	case choiceSession:
+		p.mu.Lock()
+		p.grants[r.grant()] = true
+		p.mu.Unlock()
+		return allowed(ruleConsent, false)
+	case choiceAlways:
+		d := allowed(ruleConsent, false)
+		want, _ := p.lasting(&r)
+		ps, err := p.cfg.SavePreset(ctx, want)
+		if err != nil {
+			d.Reason = "it runs now, but the preset was not saved: " + err.Error()
+			return d
+		}
+		p.mu.Lock()
+		p.presets = append(p.presets, ps)
+		p.mu.Unlock()
+		d.Rule = ruleAllow + ps.ID
+		return d
+	case choiceWhy:
+		return decision{Rule: ruleRefused, Reason: "the person said no: " + answer.Why}
+	}
+	return decision{Rule: ruleRefused, Reason: "the person said no"}
+}
+
+// lasting is the preset that "always in this workspace" would write for r; false where none would cover just what was shown.
+func (p *policy) lasting(r *policyRequest) (preset, bool) {
+	ps := preset{Effect: "allow", Tool: r.Tool, Pin: r.Pin}
+	switch {
+	case p.cfg.SavePreset == nil || r.Always || r.Outside:
+		return ps, false
+	case strings.Contains(r.Tool, "*") || r.Server != "" && r.Pin == "":
+		return ps, false
+	case r.Command == "":
+		return ps, !r.Exact // a preset is open to arguments it does not name; only a command's are closed
+	case !classifyShell(r.Command, shellScope{}).Parsable:
+		return ps, false
+	}
+	members, err := jsonObject(r.Args)
+	if err != nil {
+		return ps, false
+	}
+	ps.Arguments = map[string]string{}
+	for _, m := range members {
+		text, ok := jsonString(m.Value)
+		if !ok || strings.Contains(text, "*") { // a glob would cover more than what was shown
+			return ps, false
+		}
+		ps.Arguments[m.Key] = text
+	}
+	return ps, true
+}
+
+// consentFor builds the question with the choices that r can have, each stating its scope.
+func (p *policy) consentFor(r policyRequest, why string) (consent, error) {
+	c, err := callConsent(r.Tool, r.Server, r.Digest, why, r.Args)
+	if err != nil {
+		return consent{}, err
+	}
+	if r.Title != "" {
+		c.Title = r.Title
+	}
+	if r.Lines != nil {
+		c.Lines = slices.Clone(r.Lines)
+	}
+	c.Danger = slices.Clone(r.Danger)
+	if p.cfg.Redact != nil {
+		for i := range c.Lines {
+			c.Lines[i].Name, c.Lines[i].Text = p.cfg.Redact(c.Lines[i].Name), p.cfg.Redact(c.Lines[i].Text)
+		}
+	}
+	c.Choices = append(c.Choices, consentChoice{choiceYes, "yes, this once"})
+	if !r.Always {
+		scope := "this tool with any arguments"
+		switch g := r.grant(); {
+		case g.digest != "":
+			scope = "exactly this call"
+		case g.pin != "":
+			scope = "this tool as it is defined now, with any arguments"
+		}
+		c.Choices = append(c.Choices, consentChoice{choiceSession, "yes, for this session: " + scope})
+	}
+	if ps, ok := p.lasting(&r); ok {
+		scope := "this tool with any arguments"
+		if ps.Arguments != nil {
+			scope = "exactly these arguments"
+		} else if ps.Pin != "" {
+			scope = "this tool as it is defined now, with any arguments"
+		}
+		c.Choices = append(c.Choices, consentChoice{choiceAlways, "always in this workspace: " + scope})
+	}
+	c.Choices = append(c.Choices, consentChoice{choiceNo, "no"}, consentChoice{choiceWhy, "no, and say why: w REASON"})
+	return c, nil
+}
+
+// shownLine is the line for a call that runs without asking.
+func (p *policy) shownLine(r policyRequest) string {
+	if len(r.Args) > shownArgsMax {
+		return fmt.Sprintf("runs %s with %d bytes of arguments", visibleLine(r.Tool), len(r.Args))
+	}
+	args := string(compactJSON(nil, r.Args))
+	if p.cfg.Redact != nil {
+		args = p.cfg.Redact(args)
+	}
+	return "runs " + visibleLine(r.Tool) + " " + clip(visibleLine(args), shownLineMax)
+}
