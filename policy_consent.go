@@ -365,7 +365,7 @@ func addDangers(found *[]string, argv []string, depth int) {
 	}
 	for i, arg := range argv {
 		rest := argv[i+1:]
-		switch name := programName(arg); name {
+		switch name := argvProgram(arg); name {
 		case "sudo", "doas", "pkexec", "runas", "su":
 			if i == 0 || name != "su" {
 				add(name + " runs as another user")
@@ -405,7 +405,7 @@ func addScriptDangers(found *[]string, script string, depth int) {
 	fetch := ""
 	for _, cmd := range v.Words {
 		addDangers(found, cmd, depth+1)
-		switch name := programName(cmd[0]); name {
+		switch name := argvProgram(cmd[0]); name {
 		case "curl", "wget", "fetch", "iwr":
 			fetch = name
 		case "sh", "bash", "zsh", "dash", "python", "python3", "node", "perl", "ruby", "source", ".", "sudo":
@@ -445,8 +445,8 @@ func containerDangers(args []string) []string {
 	return found
 }
 
-// programName is the program of an argv element: its last path part, without .exe.
-func programName(arg string) string {
+// argvProgram is the program of an argv element: its last path part, without .exe.
+func argvProgram(arg string) string {
 	return strings.TrimSuffix(strings.ToLower(path.Base(strings.ReplaceAll(arg, `\`, "/"))), ".exe")
 }
 

@@ -141,7 +141,7 @@ func (ps preset) denies(c presetCall) bool {
 
 // runsText reports whether a word is a program that runs the text of its arguments or input.
 func runsText(word string) bool {
-	return slices.Contains([]string{"sh", "bash", "zsh", "dash", "ksh", "fish", "ash", "eval", "ssh", "su", "xargs", "watch", "env", "parallel", "script", "busybox", "source", "."}, programName(word))
+	return slices.Contains([]string{"sh", "bash", "zsh", "dash", "ksh", "fish", "ash", "eval", "ssh", "su", "xargs", "watch", "env", "parallel", "script", "busybox", "source", "."}, argvProgram(word))
 }
 
 // allows reports whether an allow preset covers the call. In doubt it does not: a path with .. must match cleaned too, every
