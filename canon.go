@@ -115,6 +115,9 @@ func (c *canonizer) document() error {
 	if len(c.in) > canonMax {
 		return fmt.Errorf("more than %d bytes", canonMax)
 	}
+	if !utf8.Valid(c.in) {
+		return errJSONNotUTF8
+	}
 	from := len(c.out)
 	if err := c.value(); err != nil {
 		return err
@@ -341,34 +344,22 @@ func (c *canonizer) text(key bool) (escaped bool, err error) {
 	c.out = append(c.out, '"')
 	start := len(c.out)
 	for {
-		run, p, in := c.pos, c.pos, c.in
-		for p < len(in) && in[p] >= ' ' && in[p] != '"' && in[p] != '\\' && in[p] < utf8.RuneSelf {
-			p++
-		}
-		c.pos = p
-		if p == len(in) {
+		run := c.pos
+		if c.pos = plainText(c.in, run); c.pos == len(c.in) {
 			return false, c.fault("string not closed")
 		}
-		b := in[p]
-		if b >= utf8.RuneSelf {
-			r, n := utf8.DecodeRune(in[p:])
-			if r == utf8.RuneError && n <= 1 {
-				return false, c.fault("not UTF-8")
-			}
-			c.pos += n
-		}
-		c.out = append(c.out, in[run:c.pos]...)
+		c.out = append(c.out, c.in[run:c.pos]...)
 		if key && escaped {
-			c.keys = append(c.keys, in[run:c.pos]...)
+			c.keys = append(c.keys, c.in[run:c.pos]...)
 		}
-		switch {
-		case b == '"':
+		switch c.in[c.pos] {
+		default:
+			return false, c.fault("control character in a string")
+		case '"':
 			c.pos++
 			c.out = append(c.out, '"')
 			return escaped, nil
-		case b < ' ':
-			return false, c.fault("control character in a string")
-		case b == '\\':
+		case '\\':
 			if key && !escaped {
 				c.keys = append(c.keys, c.out[start:]...)
 			}
