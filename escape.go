@@ -29,7 +29,8 @@ func escapeText(s string, lines bool) string {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		switch {
 		case r == utf8.RuneError && n == 1:
-			fmt.Fprintf(&b, `\x%02x`, s[i])
+			b.WriteString(`\x`)
+			writeHex(&b, s[i])
 		case r == '\n' && !lines:
 			b.WriteString(`\n`)
 		case r == '\t' && !lines:
@@ -39,7 +40,8 @@ func escapeText(s string, lines bool) string {
 		case lines && (r == '\n' || r == '\t'):
 			b.WriteRune(r)
 		case unicode.IsControl(r):
-			fmt.Fprintf(&b, `\u%04x`, r)
+			b.WriteString(`\u00`) // control characters end at U+009F
+			writeHex(&b, byte(r))
 		case hiddenRune(r):
 			fmt.Fprintf(&b, "<U+%04X>", r)
 		default:
@@ -48,6 +50,12 @@ func escapeText(s string, lines bool) string {
 		i += n
 	}
 	return b.String()
+}
+
+func writeHex(b *strings.Builder, c byte) {
+	const digits = "0123456789abcdef"
+	b.WriteByte(digits[c>>4])
+	b.WriteByte(digits[c&15])
 }
 
 // plainPrefix returns how many leading bytes of s need no escape.
@@ -68,20 +76,22 @@ func plainPrefix(s string, lines bool) int {
 }
 
 // hiddenRune reports characters that change what is seen without being seen: Unicode format characters (Cf: direction marks,
-// zero width, tags), line and paragraph separators, variation selectors beyond the text and emoji pair, and letters and marks
-// that render as blank.
+// zero width, tags), line and paragraph separators, what a renderer may leave out (default ignorable), variation selectors
+// but the text and emoji pair, private characters, and characters that render as blank.
 func hiddenRune(r rune) bool {
 	switch {
-	case r < 0x80:
+	case r < 0x300:
+		return r == 0xad
+	case r == 0xfe0e, r == 0xfe0f: // text and emoji style
 		return false
-	case r == 0x2028, r == 0x2029, r == 0x115f, r == 0x1160, r == 0x3164, r == 0xffa0, r == 0x034f, r == 0x2800:
+	case r > 0x3000 && r < 0x3164, r >= 0x3400 && r <= 0x9fff, r >= 0xac00 && r <= 0xd7a3: // Chinese, Japanese, Korean: soon done
+		return false
+	case r == 0x2028, r == 0x2029, r == 0x2800, r >= 0xe0000 && r <= 0xe0fff:
 		return true
-	case r >= 0xfe00 && r <= 0xfe0d, r >= 0xe0000 && r <= 0xe0fff:
-		return true
-	case unicode.Is(unicode.Co, r), unicode.Is(unicode.Zs, r) && r != 0xa0 && r != 0x3000 && r != 0x202f && r != 0x2009:
-		return true
+	case r == 0x3000, r == 0x202f, r == 0x2009: // spaces of ordinary text
+		return false
 	}
-	return unicode.Is(unicode.Cf, r)
+	return unicode.In(r, unicode.Cf, unicode.Co, unicode.Zs, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 // hiddenCount returns how many characters of s visible has to write out; more than none is worth a flag at consent.
@@ -103,7 +113,7 @@ func clip(s string, max int) string {
 		return s
 	}
 	cut := max
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
+	for cut > 0 && cut > max-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
 		cut--
 	}
 	return fmt.Sprintf("%s… (%d bytes)", s[:cut], len(s))
