@@ -26,7 +26,10 @@ var layerOf = map[string]float64{
 	"expand.go": 3.0, "normalize_json.go": 3.05, "normalize_name.go": 3.05, "normalize_text.go": 3.1, "normalize_fields.go": 3.1,
 	"normalize_entry.go": 3.2, "normalize_registry.go": 3.25, "normalize_find.go": 3.3, "normalize.go": 3.4,
 	"audit_verify.go": 2.1, "policy.go": 2.1, "policy_consent.go": 2.05, "policy_diff.go": 2.0, "policy_presets.go": 2.06,
-	"main.go": 7,
+	"glob.go": 0.0, "rank.go": 0.0, "chat_endpoint.go": 0.1, "chat_wire.go": 0.3, "chat_fit.go": 0.4, "workspace.go": 1.0,
+	"tools.go": 3.0, "tool_paths.go": 3.5, "tool_files.go": 4.0, "tool_search.go": 4.0, "tool_shell.go": 4.0, "tool_ask.go": 4.0,
+	"agent.go": 5.0,
+	"main.go":  7,
 }
 
 const (

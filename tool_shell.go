@@ -1,0 +1,340 @@
+// This file holds shell_run: one command line in a process group of its own, bounded in time and output. There is no shell that lives on
+// between calls; what a command leaves running ends with it.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	shellTime       = 60 * time.Second // one command unless the call says otherwise
+	shellMaxTime    = 600              // seconds, the most it may ask for
+	shellGrace      = 2 * time.Second  // between asking the group to end and killing it, and for output held open by a child
+	shellMaxOutput  = 1 << 20          // bytes of output kept, half from the start and half from the end
+	shellMaxLine    = 64 << 10         // bytes after which a line without an end is passed on in parts
+	shellMaxCommand = 100_000          // bytes of a command line; Linux takes 128 KiB for one argument
+	shellMaxStdin   = 1 << 20          // bytes of stdin
+	shellMark       = "stderr| "       // in front of each line that came on stderr
+)
+
+// shellTools gives shell_run over w. environ gives the variables that commands start with.
+func shellTools(w workspace, environ func() []string) []tool {
+	s := shellRunner{workspace: w, environ: environ, goos: runtime.GOOS, grace: shellGrace, unit: time.Second}
+	return []tool{{
+		Name: "shell_run", Family: "shell",
+		Description: "Run a command line in a shell, bounded in time and output. Nothing lives on between calls: pass cwd and env each time; background processes end with the command.",
+		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","additionalProperties":false,"required":["command"],"properties":{
+"command":{"type":"string","minLength":1,"maxLength":%d,"description":"Command line for /bin/sh (cmd on Windows)."},
+"cwd":{"type":"string","description":"Folder to run in (default: the workspace root)."},
+"env":{"type":"object","additionalProperties":{"type":"string"},"description":"Variables to set on top of the inherited ones."},
+"stdin":{"type":"string","maxLength":%d,"description":"Text for standard input (default: none)."},
+"timeout_s":{"type":"integer","minimum":1,"maximum":%d,"description":"Seconds after which the command is ended (default %d)."}}}`,
+			shellMaxCommand, shellMaxStdin, shellMaxTime, int(shellTime/time.Second))),
+		Output: json.RawMessage(`{"type":"object","properties":{
+"exit":{"type":"integer","description":"Exit status, -1 if a signal ended the command."},
+"status":{"type":"string","description":"How the command ended, in words."},
+"timed_out":{"type":"boolean","description":"It was ended at the time limit."},
+"duration_ms":{"type":"integer","description":"How long it ran."},
+"output":{"type":"array","description":"Output in the order it came.","items":{"type":"object","properties":{"stream":{"type":"string"},"text":{"type":"string"}}}},
+"left_out":{"type":"integer","description":"Bytes of output left out in the middle."},
+"record":{"type":"string","description":"Where the whole result is kept if it was too long."},
+"size":{"type":"integer","description":"Bytes of the whole result."}}}`),
+		Hints: toolHints{Destructive: true},
+		judge: s.judge,
+		run:   s.run,
+	}}
+}
+
+type shellRunner struct {
+	workspace workspace
+	environ   func() []string
+	goos      string
+	grace     time.Duration
+	unit      time.Duration // of timeout_s
+}
+
+type shellArgs struct {
+	Command string
+	Cwd     string
+	Env     map[string]string
+	Stdin   *string
+	Timeout int `json:"timeout_s"`
+}
+
+// judge lets reading commands run unasked where tai itself chose the surroundings: variables can turn any program into another one, and a
+// client of tai mcp serve is nobody's words.
+func (s shellRunner) judge(c toolCall) policyRequest {
+	req := policyRequest{Destructive: true}
+	var args shellArgs
+	if json.Unmarshal(c.Args, &args) != nil {
+		return req
+	}
+	req.Command = args.Command // what cannot be split the policy finds out itself (SHL-11)
+	verdict := classifyShell(args.Command, shellScope{Root: s.workspace.root, Trusted: s.trusted})
+	req.Destructive = !verdict.Reading || len(args.Env) > 0 || c.Origin == "mcp" || s.goos == "windows"
+	return judgePlace(s.workspace, args.Cwd, req)
+}
+
+// trusted reports whether PATH finds program in a folder that neither the workspace nor everybody can write to (SHL-12). A name that is not
+// found at all runs nothing, unless it is built into the shell.
+func (s shellRunner) trusted(program string) bool {
+	list := ""
+	for _, kv := range s.environ() {
+		if value, ok := strings.CutPrefix(kv, "PATH="); ok {
+			list = value
+		}
+	}
+	for _, dir := range filepath.SplitList(list) {
+		info, err := os.Stat(filepath.Join(dir, program))
+		if err != nil || info.IsDir() {
+			continue
+		}
+		p, err := s.workspace.locate(dir)
+		if err != nil || !filepath.IsAbs(dir) || !p.Outside {
+			return false
+		}
+		folder, err := os.Stat(dir)
+		return err == nil && folder.Mode().Perm()&0o002 == 0
+	}
+	return true
+}
+
+func (s shellRunner) run(ctx context.Context, c toolCall) (toolResult, error) {
+	var args shellArgs
+	if err := json.Unmarshal(c.Args, &args); err != nil {
+		return toolResult{}, err
+	}
+	dir, err := s.workspace.locate(args.Cwd)
+	if err == nil {
+		err = dir.check(c.outside)
+	}
+	if err != nil {
+		return toolResult{}, fmt.Errorf("cwd: %w", err)
+	}
+	env, err := s.env(args.Env)
+	if err != nil {
+		return toolResult{}, err
+	}
+	if strings.ContainsRune(args.Command, 0) {
+		return toolResult{}, errors.New("command holds a NUL byte")
+	}
+	limit := shellTime
+	if args.Timeout > 0 {
+		limit = time.Duration(args.Timeout) * s.unit
+	}
+	inner, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	argv := []string{"/bin/sh", "-c", args.Command}
+	if s.goos == "windows" {
+		argv = []string{"cmd", "/c", args.Command}
+	}
+	cmd := exec.CommandContext(inner, argv[0], argv[1:]...)
+	cmd.Dir, cmd.Env = dir.Abs, env
+	if args.Stdin != nil {
+		cmd.Stdin = strings.NewReader(*args.Stdin)
+	}
+	out := &shellOutput{}
+	start := time.Now()
+	err = s.wait(cmd, out)
+	took := time.Since(start)
+	if cmd.ProcessState == nil {
+		return toolResult{}, fmt.Errorf("start the command: %w", err)
+	}
+	end := shellEnd{exit: cmd.ProcessState.ExitCode(), status: cmd.ProcessState.String(), took: took}
+	switch {
+	case ctx.Err() != nil:
+		end.status += ", interrupted"
+		end.failed = true
+	case inner.Err() != nil && err != nil:
+		end.status += fmt.Sprintf(", ended at its time limit of %s", limit)
+		end.failed, end.timedOut = true, true
+	case errors.Is(err, exec.ErrWaitDelay):
+		end.status += ", and a process it left running was ended"
+	}
+	return out.result(end), nil
+}
+
+// wait runs cmd in a group of its own and ends the whole group before it returns. The thread that starts the child stays locked to it until
+// then, which is what ownGroup asks for.
+func (s shellRunner) wait(cmd *exec.Cmd, out *shellOutput) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	ownGroup(cmd)
+	cmd.Stdout, cmd.Stderr = out.stream("stdout"), out.stream("stderr")
+	cmd.WaitDelay = s.grace
+	cmd.Cancel = func() error { return terminate(cmd.Process.Pid) }
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	err := cmd.Wait()
+	return errors.Join(err, killGroup(cmd.Process.Pid))
+}
+
+// env lays the call's variables over the inherited ones. Programs are told that nobody pages or answers.
+func (s shellRunner) env(extra map[string]string) ([]string, error) {
+	env := slices.Concat(s.environ(), []string{"PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "TERM=dumb"})
+	names := make([]string, 0, len(extra))
+	for name, value := range extra {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
+			return nil, fmt.Errorf("env: %q is no name of a variable, or its value holds a NUL byte", clip(visibleLine(name), 100))
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		env = append(env, name+"="+extra[name])
+	}
+	return env, nil
+}
+
+// shellOutput collects what both streams say, line by line in the order the lines were complete.
+type shellOutput struct {
+	mu      sync.Mutex
+	head    []shellPart
+	tail    []shellPart
+	kept    [2]int // bytes in head and tail
+	leftOut int64
+	partial map[string][]byte
+}
+
+type shellPart struct {
+	Stream string `json:"stream"`
+	Text   string `json:"text"`
+}
+
+type shellStream struct {
+	out  *shellOutput
+	name string
+}
+
+func (o *shellOutput) stream(name string) *shellStream { return &shellStream{o, name} }
+
+// Write never fails and never waits for a reader, so that a command cannot block on its output.
+func (w *shellStream) Write(b []byte) (int, error) {
+	o := w.out
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.partial == nil {
+		o.partial = map[string][]byte{}
+	}
+	buf := append(o.partial[w.name], b...)
+	for {
+		i := bytes.IndexByte(buf, '\n') + 1
+		if i == 0 && len(buf) >= shellMaxLine {
+			i = shellMaxLine
+		}
+		if i == 0 {
+			break
+		}
+		o.add(shellPart{w.name, string(buf[:i])})
+		buf = buf[i:]
+	}
+	o.partial[w.name] = slices.Clone(buf)
+	return len(b), nil
+}
+
+// add keeps a part in the first half, then in the second, whose oldest parts make room.
+func (o *shellOutput) add(p shellPart) {
+	if len(o.tail) == 0 && o.kept[0]+len(p.Text) <= shellMaxOutput/2 {
+		o.head, o.kept[0] = append(o.head, p), o.kept[0]+len(p.Text)
+		return
+	}
+	o.tail, o.kept[1] = append(o.tail, p), o.kept[1]+len(p.Text)
+	for o.kept[1] > shellMaxOutput/2 {
+		n := len(o.tail[0].Text)
+		o.leftOut, o.kept[1] = o.leftOut+int64(n), o.kept[1]-n
+		o.tail = o.tail[1:]
+	}
+}
+
+// shellEnd is how a command ended.
+type shellEnd struct {
+	exit             int
+	status           string
+	took             time.Duration
+	timedOut, failed bool
+}
+
+// result says first how the command ended, then what it wrote; each line of stderr carries shellMark.
+func (o *shellOutput) result(end shellEnd) toolResult {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, name := range []string{"stdout", "stderr"} {
+		if rest := o.partial[name]; len(rest) > 0 {
+			o.add(shellPart{name, string(rest)})
+		}
+	}
+	o.partial = nil
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s after %s", end.status, end.took.Round(time.Millisecond))
+	if len(o.head) == 0 {
+		b.WriteString(", no output")
+	}
+	b.WriteByte('\n')
+	appendShellText(&b, o.head)
+	if o.leftOut > 0 {
+		fmt.Fprintf(&b, "[%d bytes of output left out here]\n", o.leftOut)
+	}
+	appendShellText(&b, o.tail)
+	doc := struct {
+		Exit     int         `json:"exit"`
+		Status   string      `json:"status"`
+		TimedOut bool        `json:"timed_out"`
+		Took     int64       `json:"duration_ms"`
+		Output   []shellPart `json:"output"`
+		LeftOut  int64       `json:"left_out"`
+	}{end.exit, end.status, end.timedOut, end.took.Milliseconds(), mergeParts(o.head, o.tail), o.leftOut}
+	structured, err := json.Marshal(doc)
+	if err != nil {
+		panic("tool_shell: marshal of plain strings and numbers: " + err.Error())
+	}
+	return toolResult{Text: b.String(), Structured: structured, IsError: end.exit != 0 || end.failed}
+}
+
+func appendShellText(b *strings.Builder, parts []shellPart) {
+	for _, p := range parts {
+		if p.Stream == "stderr" {
+			b.WriteString(shellMark)
+		}
+		b.WriteString(strings.ToValidUTF8(p.Text, "\uFFFD"))
+		if !strings.HasSuffix(p.Text, "\n") {
+			b.WriteByte('\n')
+		}
+	}
+}
+
+// mergeParts joins neighbours of one stream.
+func mergeParts(lists ...[]shellPart) []shellPart {
+	out := []shellPart{}
+	var text strings.Builder
+	stream := ""
+	flush := func() {
+		if text.Len() > 0 {
+			out = append(out, shellPart{stream, strings.ToValidUTF8(text.String(), "\uFFFD")})
+		}
+		text.Reset()
+	}
+	for _, list := range lists {
+		for _, p := range list {
+			if p.Stream != stream {
+				flush()
+				stream = p.Stream
+			}
+			text.WriteString(p.Text)
+		}
+	}
+	flush()
+	return out
+}

@@ -1,0 +1,435 @@
+// This file is the registry of the native tools: it checks their declarations, chooses which tools a message is offered, and takes each
+// native call through its one order: shape, policy, schema, run, redaction, cap, record, with the run log around it. Bridged tools reach
+// it only as a toolSource; it knows no tool by name.
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	toolMaxOffered = 128             // tools in one request to a model, the lowest limit among the endpoints
+	toolHeadMax    = 8 << 10         // bytes of a spilled result that stay inline
+	toolKind       = "tool-call"     // kind of a native call in the run log
+	toolStoreTime  = 5 * time.Second // for storing a result whose call was interrupted
+	toolRulePerson = "needs-a-person"
+)
+
+// toolHints are the annotations of a tool (MCP 2025-11-25, Tools). Destructive decides whether the policy asks.
+type toolHints struct{ ReadOnly, Destructive, Idempotent, Stateful bool }
+
+// tool is one native tool. Schema is the one that the model, tools/list and the validator use; Output, if any, has no required property,
+// as a result that spills carries its record and size alone.
+type tool struct {
+	Name, Description, Family string
+	Schema, Output            json.RawMessage
+	Hints                     toolHints
+
+	// run does the work. Its error is a failure of the call, told to the caller as a failed result.
+	run func(ctx context.Context, c toolCall) (toolResult, error)
+
+	// judge, if set, refines from the arguments, which it must take as they are: not yet checked. What it leaves out of the request
+	// (tool, digest, arguments, person) is filled in.
+	judge func(c toolCall) policyRequest
+
+	// unattended is set for a tool that talks to the person: true means that none sits there, and the call is refused. Such a tool
+	// never runs beside another.
+	unattended func(c toolCall) bool
+}
+
+// toolCall is one call on its way. ID and Parent are ids of the run log; an empty ID is filled in.
+type toolCall struct {
+	ID, Parent string
+	Name       string
+	Args       json.RawMessage
+	Person     bool   // a person's own words: tai tools call, /call
+	Origin     string // repl, cli, http, mcp, agent
+	Profile    string
+	Session    string
+	outside    bool // the policy allowed a path outside the root; set by dispatchNative alone
+}
+
+// toolResult is what a call came to. Rule is set when it was refused, Record when the text was too long and is kept there.
+type toolResult struct {
+	Text       string
+	Structured json.RawMessage
+	IsError    bool
+	Hint       string
+	Rule       string
+	Record     string
+}
+
+// toolSource is where tools that are not native come from. It approves and audits its own calls.
+type toolSource interface {
+	offered(ctx context.Context) ([]toolDef, error)
+	owns(name string) bool
+	call(ctx context.Context, c toolCall) (toolResult, error)
+}
+
+// toolbox is safe for concurrent calls.
+type toolbox struct {
+	tools  []tool
+	byName map[string]*toolEntry
+	defs   []toolDef // of the native tools, in order
+	policy *policy
+	audit  *auditLog
+	vault  func(context.Context) (*vault, error)
+	redact func(string) string
+	bridge toolSource // nil without one
+	now    func() time.Time
+
+	mu     sync.Mutex
+	ranked []toolDef // what index was built from
+	index  *rankIndex
+}
+
+type toolEntry struct {
+	tool   tool
+	schema *jsonSchema
+}
+
+// newToolbox checks and compiles every declaration; a wrong one or a name that stands twice is an error. redact may be nil.
+func newToolbox(tools []tool, p *policy, a *auditLog, v func(context.Context) (*vault, error), redact func(string) string, bridge toolSource) (*toolbox, error) {
+	t := &toolbox{tools: tools, byName: map[string]*toolEntry{}, policy: p, audit: a, vault: v, redact: redact, bridge: bridge, now: time.Now}
+	if redact == nil {
+		t.redact = func(s string) string { return s }
+	}
+	for _, tl := range tools {
+		if t.byName[tl.Name] != nil {
+			return nil, fmt.Errorf("register tool %q: the name stands twice", tl.Name)
+		}
+		schema, err := checkTool(tl)
+		if err != nil {
+			return nil, fmt.Errorf("register tool %q: %w", tl.Name, err)
+		}
+		t.byName[tl.Name] = &toolEntry{tl, schema}
+		t.defs = append(t.defs, tl.def())
+	}
+	return t, nil
+}
+
+// natives gives the native tools in the order they were declared. The caller does not change them.
+func (t *toolbox) natives() []tool { return t.tools }
+
+// def gives the tool as tools/list and the model see it.
+func (tl tool) def() toolDef {
+	h := tl.Hints
+	notes := fmt.Sprintf(`{"readOnlyHint":%t,"destructiveHint":%t,"idempotentHint":%t,"statefulHint":%t}`, h.ReadOnly, h.Destructive, h.Idempotent, h.Stateful)
+	return toolDef{Name: tl.Name, Description: tl.Description, InputSchema: tl.Schema, OutputSchema: tl.Output, Annotations: json.RawMessage(notes)}
+}
+
+// selectFor gives the tools for one request: the native ones in their order, then those bridged tools that fit the message best, in the order
+// of their names, so that the same choice gives the same bytes. Tools used before stay. At most limit, never more than
+// toolMaxOffered; where all fit, all are in. When the bridged tools cannot be listed, the native ones come with the error.
+func (t *toolbox) selectFor(ctx context.Context, message string, used []string, limit int) ([]toolDef, error) {
+	limit = min(limit, toolMaxOffered)
+	out := slices.Clone(t.defs[:max(0, min(limit, len(t.defs)))])
+	if t.bridge == nil {
+		return out, nil
+	}
+	offered, err := t.bridge.offered(ctx)
+	if err != nil {
+		return out, fmt.Errorf("list bridged tools: %w", err)
+	}
+	bridged := make([]toolDef, 0, len(offered))
+	for _, d := range offered {
+		if d.Fault == "" && t.byName[d.Name] == nil && fitName(d.Name) {
+			bridged = append(bridged, d)
+		}
+	}
+	slices.SortFunc(bridged, func(a, b toolDef) int { return strings.Compare(a.Name, b.Name) })
+	room := limit - len(out)
+	if len(bridged) <= room {
+		return append(out, bridged...), nil
+	}
+	chosen := map[string]bool{}
+	for _, name := range slices.Backward(used) {
+		if known := slices.ContainsFunc(bridged, func(d toolDef) bool { return d.Name == name }); known && len(chosen) < room {
+			chosen[name] = true
+		}
+	}
+	for _, i := range t.rank(bridged).top(message, len(bridged)) {
+		if len(chosen) >= room {
+			break
+		}
+		chosen[bridged[i].Name] = true
+	}
+	for _, d := range bridged {
+		if chosen[d.Name] {
+			out = append(out, d)
+		}
+	}
+	return out, nil
+}
+
+// rank gives the index over defs, built anew only when a name or a description has changed.
+func (t *toolbox) rank(defs []toolDef) *rankIndex {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	same := slices.EqualFunc(defs, t.ranked, func(a, b toolDef) bool { return a.Name == b.Name && a.Description == b.Description })
+	if t.index != nil && same {
+		return t.index
+	}
+	docs := make([]rankDoc, len(defs))
+	for i, d := range defs {
+		docs[i] = rankDoc{Name: d.Name, Description: d.Description}
+	}
+	t.ranked, t.index = defs, newRankIndex(docs)
+	return t.index
+}
+
+// dispatch runs a native or a bridged tool.
+func (t *toolbox) dispatch(ctx context.Context, c toolCall) (toolResult, error) {
+	if t.byName[c.Name] == nil && t.bridge != nil && t.bridge.owns(c.Name) {
+		return t.bridge.call(ctx, c)
+	}
+	return t.dispatchNative(ctx, c)
+}
+
+// reading reports whether the call only reads and asks nobody, so that it may run beside others of its kind.
+func (t *toolbox) reading(c toolCall) bool {
+	e := t.byName[c.Name]
+	if e == nil || e.tool.unattended != nil {
+		return false
+	}
+	req := e.request(c, "")
+	return !req.Destructive && !req.Outside && !req.Always
+}
+
+// dispatchNative runs a native tool. A call that cannot be read (no such tool, arguments that are no JSON object) is an *rpcError and leaves
+// no trace; a refused one is a result with Rule; one that failed a result with IsError. Any other error means that the call could
+// not be written down, and then nothing ran or nothing may be said of it.
+func (t *toolbox) dispatchNative(ctx context.Context, c toolCall) (toolResult, error) {
+	e := t.byName[c.Name]
+	if e == nil {
+		return toolResult{}, &rpcError{Code: codeInvalidParams, Message: fmt.Sprintf("unknown tool %q", clip(visibleLine(c.Name), 100))}
+	}
+	if len(bytes.TrimSpace(c.Args)) == 0 {
+		c.Args = json.RawMessage("{}")
+	}
+	if _, err := jsonObject(c.Args); err != nil {
+		return toolResult{}, &rpcError{Code: codeInvalidParams, Message: fmt.Sprintf("arguments of %s: %v", c.Name, err)}
+	}
+	digest, err := payloadDigest(c.Name, c.Args)
+	if err != nil {
+		return toolResult{}, &rpcError{Code: codeInvalidParams, Message: fmt.Sprintf("arguments of %s: %v", c.Name, err)}
+	}
+	if c.ID == "" {
+		c.ID = t.audit.nextCall()
+	}
+	ev := auditEvent{Event: auditCallRequested, Call: c.ID, Parent: c.Parent, Kind: toolKind, Subject: c.Name, Digest: digest, Size: int64(len(c.Args)), Data: c.Args}
+	if err := t.audit.record(ev); err != nil {
+		return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
+	}
+	ev.Data = nil
+	req := e.request(c, digest)
+	d := t.decide(ctx, e, c, req)
+	if !d.Allow {
+		ev.Event, ev.Outcome, ev.Rule = auditCallBlocked, "denied", d.Rule
+		if err := t.audit.record(ev); err != nil {
+			return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
+		}
+		return toolResult{Text: c.Name + ": " + d.refusal(), IsError: true, Rule: cmp.Or(d.Rule, "denied"), Hint: d.Hint}, nil
+	}
+	if req.Destructive {
+		if err := t.audit.sync(); err != nil {
+			return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
+		}
+	}
+	ev.Event, ev.Rule = auditCallStarted, d.Rule
+	if err := t.audit.record(ev); err != nil {
+		return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
+	}
+	c.outside = req.Outside
+	start := t.now()
+	r, full := t.keep(ctx, c, t.perform(ctx, e, c))
+	ev.Event, ev.Outcome, ev.Duration, ev.Size = auditCallCompleted, "ok", t.now().Sub(start), full
+	if r.IsError {
+		ev.Event, ev.Outcome = auditCallFailed, "error"
+	}
+	if err := t.audit.record(ev); err != nil {
+		return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
+	}
+	return r, nil
+}
+
+// request fills in what the policy is asked; a tool without judge is judged by its annotations alone.
+func (e *toolEntry) request(c toolCall, digest string) policyRequest {
+	req := policyRequest{Destructive: e.tool.Hints.Destructive}
+	if e.tool.judge != nil {
+		req = e.tool.judge(c)
+	}
+	req.Tool, req.Args, req.Digest, req.Person = c.Name, c.Args, digest, c.Person
+	return req
+}
+
+// decide asks the policy. A question that could not be put means no (R8).
+func (t *toolbox) decide(ctx context.Context, e *toolEntry, c toolCall, req policyRequest) decision {
+	if e.tool.unattended != nil && e.tool.unattended(c) {
+		return decision{Rule: toolRulePerson, Reason: "no person sits here to answer", Hint: "run tai on a terminal, or go on without the answer"}
+	}
+	d, err := t.policy.approve(ctx, req)
+	if err != nil {
+		return decision{Rule: d.Rule, Reason: "asking failed: " + err.Error(), Hint: d.Hint}
+	}
+	return d
+}
+
+// perform checks the arguments and runs the tool. Every fault becomes a failed result, a panic too: the tool's fault ends that call only.
+func (t *toolbox) perform(ctx context.Context, e *toolEntry, c toolCall) (r toolResult) {
+	defer func() {
+		if p := recover(); p != nil {
+			r = toolResult{Text: fmt.Sprintf("%s: a fault in tai itself: %v", c.Name, p), IsError: true}
+		}
+	}()
+	if err := e.schema.validate(c.Args); err != nil {
+		return toolResult{Text: fmt.Sprintf("%s: %v", c.Name, err), IsError: true}
+	}
+	r, err := e.tool.run(ctx, c)
+	switch {
+	case err == nil:
+		return r
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return toolResult{Text: c.Name + ": interrupted", IsError: true, Hint: r.Hint}
+	}
+	return toolResult{Text: fmt.Sprintf("%s: %v", c.Name, err), IsError: true, Hint: r.Hint}
+}
+
+// keep takes known secrets out of a result and moves text over mcpResultMax into a record, of which the result then holds the head, the size
+// and the id. full is the number of bytes of the whole text.
+func (t *toolbox) keep(ctx context.Context, c toolCall, r toolResult) (kept toolResult, full int64) {
+	r.Text, r.Hint = t.redact(r.Text), t.redact(r.Hint)
+	if len(r.Structured) > 0 {
+		r.Structured = json.RawMessage(t.redact(string(r.Structured)))
+		if checkJSON(r.Structured) != nil {
+			r.Structured = nil // a secret stood where a number was; the text still tells the rest
+		}
+	}
+	size := len(r.Text)
+	if size <= mcpResultMax && len(r.Structured) <= mcpResultMax {
+		return r, int64(size)
+	}
+	body := r.Text
+	if size <= mcpResultMax {
+		body = string(r.Structured)
+	}
+	id, err := t.store(ctx, c, body)
+	r.Structured = nil
+	where := "the whole is record " + id
+	if err != nil {
+		where = "the rest is lost: " + t.redact(err.Error())
+	} else {
+		r.Record, r.Structured = id, json.RawMessage(fmt.Sprintf(`{"record":%s,"size":%d}`, appendJSONString(nil, id), len(body)))
+	}
+	if size > mcpResultMax {
+		r.Text = fmt.Sprintf("%s\n[the first bytes of %d; %s]", headOf(r.Text, toolHeadMax), size, where)
+	} else {
+		r.Text += fmt.Sprintf("\n[structured result of %d bytes; %s]", len(body), where)
+	}
+	return r, int64(size)
+}
+
+// store writes the record even when the call itself was interrupted: what a tool did is not to be lost.
+func (t *toolbox) store(ctx context.Context, c toolCall, body string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), toolStoreTime)
+	defer cancel()
+	v, err := t.vault(ctx)
+	if err != nil {
+		return "", fmt.Errorf("open the vault: %w", err)
+	}
+	info, err := v.putRecord(ctx, "result", c.Name, c.Session, []byte(body))
+	if err != nil {
+		return "", fmt.Errorf("store the record: %w", err)
+	}
+	return info.ID, nil
+}
+
+// headOf cuts s to at most n bytes, at the end of a line if one is near, else between characters.
+func headOf(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	if i := strings.LastIndexByte(s[:n], '\n'); i > n/2 {
+		return s[:i]
+	}
+	return strings.ToValidUTF8(s[:n], "")
+}
+
+// checkTool holds a declaration to the rules for native tools: a plain name, one description, a schema that is closed, says a line about each
+// property and uses only the keywords that the validator knows.
+func checkTool(tl tool) (*jsonSchema, error) {
+	switch {
+	case !fitName(tl.Name) || strings.ToLower(tl.Name) != tl.Name:
+		return nil, errors.New("name does not fit [a-z0-9_-]{1,64}")
+	case strings.TrimSpace(tl.Description) == "" || tl.Family == "":
+		return nil, errors.New("description and family are needed")
+	case tl.run == nil:
+		return nil, errors.New("nothing to run")
+	case tl.Hints.ReadOnly && tl.Hints.Destructive:
+		return nil, errors.New("read-only and destructive at once")
+	}
+	if err := errors.Join(strictSchemaKeywords(tl.Schema), checkToolSchema(tl.Schema, true)); err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	schema, err := compileSchema(tl.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	if tl.Output == nil {
+		return schema, nil
+	}
+	out, err := compileSchema(tl.Output)
+	if err != nil {
+		return nil, fmt.Errorf("output schema: %w", err)
+	}
+	if err := out.validate(json.RawMessage(`{"record":"r-0","size":1}`)); err != nil {
+		return nil, fmt.Errorf("output schema has no room for a spilled result: %w", err)
+	}
+	return schema, nil
+}
+
+// checkToolSchema walks one schema of a native tool; root says that it is the whole.
+func checkToolSchema(raw json.RawMessage, root bool) error {
+	fields, err := chatFields(raw)
+	if err != nil {
+		return err
+	}
+	if desc, ok := jsonString(fields["description"]); !root && (!ok || desc == "" || strings.Contains(desc, "\n")) {
+		return errors.New("a property needs a description of one line")
+	}
+	if items := fields["items"]; items != nil {
+		if inner, err := chatFields(items); err != nil || inner["type"] == nil {
+			return errors.New("items need a type")
+		}
+	}
+	if !root {
+		return nil
+	}
+	if kind, _ := jsonString(fields["type"]); kind != "object" || string(fields["additionalProperties"]) != "false" {
+		return errors.New(`the whole needs "type":"object" and "additionalProperties":false`)
+	}
+	props, err := jsonObject(fields["properties"])
+	if err != nil {
+		return fmt.Errorf("properties: %w", err)
+	}
+	for _, p := range props {
+		if err := checkToolSchema(p.Value, false); err != nil {
+			return fmt.Errorf("property %q: %w", p.Key, err)
+		}
+	}
+	for _, name := range fitStrings(fields["required"]) {
+		if !slices.ContainsFunc(props, func(p jsonMember) bool { return p.Key == name }) {
+			return fmt.Errorf("required property %q does not exist", name)
+		}
+	}
+	return nil
+}
