@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -36,13 +35,14 @@ type rankPosting struct {
 
 // rankIndex is read-only once built and may be shared.
 type rankIndex struct {
+	docs     int
 	names    map[string][]int // lower-case full name -> docs
 	postings map[string][]rankPosting
 }
 
 // newRankIndex reads every document once.
 func newRankIndex(docs []rankDoc) *rankIndex {
-	ix := &rankIndex{names: map[string][]int{}, postings: map[string][]rankPosting{}}
+	ix := &rankIndex{docs: len(docs), names: map[string][]int{}, postings: map[string][]rankPosting{}}
 	tfs, lengths, total := make([]map[string]float64, len(docs)), make([]float64, len(docs)), 0.0
 	for i, d := range docs {
 		ix.names[strings.ToLower(d.Name)] = append(ix.names[strings.ToLower(d.Name)], i)
@@ -89,7 +89,10 @@ func rankDocTerms(d rankDoc) (tf map[string]float64, length float64) {
 // top gives at most k documents for the message, best first. A tool whose full name stands in the message comes before all others; one
 // without any score is never listed; ties keep the order of the documents.
 func (ix *rankIndex) top(message string, k int) []int {
-	scores := map[int]float64{}
+	if k = min(k, ix.docs); k <= 0 {
+		return nil
+	}
+	scores := make([]float64, ix.docs)
 	for term, weight := range rankQuery(message) {
 		for _, p := range ix.postings[term] {
 			scores[p.doc] += weight * p.score
@@ -104,12 +107,21 @@ func (ix *rankIndex) top(message string, k int) []int {
 			}
 		}
 	}
-	order := make([]int, 0, len(scores))
-	for d := range scores {
-		order = append(order, d)
+	best := make([]int, 0, k+1)
+	for d, score := range scores {
+		if score <= 0 || (len(best) == k && score <= scores[best[k-1]]) {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(best, score, func(other int, score float64) int {
+			if scores[other] >= score {
+				return -1 // an equal one came before and stays before
+			}
+			return 1
+		})
+		best = slices.Insert(best, at, d)
+		best = best[:min(k, len(best))]
 	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(a, b)) })
-	return order[:min(k, len(order))]
+	return best
 }
 
 // rankLooksLikeName keeps plain words like "search" words: a name has _, -, / or a change of case in it.

@@ -66,8 +66,11 @@ func TestRankTop(t *testing.T) {
 			t.Errorf("top(%q) = %v, want %s first", tc.message, got, tc.first)
 		}
 	}
-	if got := ix.top("file text weather list", 2); len(got) != 2 {
-		t.Errorf("top with k=2 = %v", got)
+	all := ix.top("file text weather list", 100)
+	for k := -1; k <= len(all); k++ {
+		if got := ix.top("file text weather list", k); !slices.Equal(got, all[:max(k, 0)]) {
+			t.Errorf("top with k=%d = %v, want the first of %v", k, got, all)
+		}
 	}
 }
 

@@ -157,7 +157,7 @@ func (t *toolbox) selectFor(ctx context.Context, message string, used []string, 
 			chosen[name] = true
 		}
 	}
-	for _, i := range t.rank(bridged).top(message, len(bridged)) {
+	for _, i := range t.rank(bridged).top(message, room) {
 		if len(chosen) >= room {
 			break
 		}
