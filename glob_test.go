@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestGlobMatch(t *testing.T) {
+func TestGlobPath(t *testing.T) {
 	for _, tc := range []struct {
 		pattern, name string
 		want          bool
