@@ -97,7 +97,7 @@ func (l auditLines) next() ([]byte, error) {
 
 // auditChecker judges one line after the other. Its buffers are reused, so that a line costs its parsing and one hash.
 type auditChecker struct {
-	rec   auditRecord // of the last line that was good
+	auditParser
 	seq   int64
 	prev  string
 	canon []byte
@@ -107,7 +107,7 @@ type auditChecker struct {
 // check takes one line (without newline). It must be byte for byte what record would write for its own values, chained
 // to the line before; so no edit, not even of white space or of a number's spelling, goes unseen.
 func (c *auditChecker) check(line []byte) error {
-	rec, err := parseAuditLine(line)
+	rec, err := c.parse(line)
 	if err != nil {
 		return err
 	}
@@ -135,15 +135,25 @@ func (c *auditChecker) check(line []byte) error {
 	return nil
 }
 
-// parseAuditLine reads one line strictly: known fields of their type only. The caller compares the spelling.
-func parseAuditLine(line []byte) (auditRecord, error) {
+// auditParser reads lines strictly, known fields of their type only; its caller compares the spelling. A log repeats its
+// run, its events and each line's hash, so texts that stood in the line before are shared with it.
+type auditParser struct {
+	rec     auditRecord // of the line before
+	members []jsonMember
+}
+
+func parseAuditLine(line []byte) (auditRecord, error) { return new(auditParser).parse(line) }
+
+// parse reads one line; the record does not alias it.
+func (p *auditParser) parse(line []byte) (auditRecord, error) {
 	var rec auditRecord
-	members, err := jsonObject(line)
+	members, err := jsonObjectInto(p.members[:0], line)
 	if err != nil {
 		return rec, fmt.Errorf("the line is no JSON object: %w", err)
 	}
+	p.members = members
 	for _, m := range members {
-		if err := rec.set(m.Key, m.Value); err != nil {
+		if err := p.set(&rec, m.Key, m.Value); err != nil {
 			return rec, err
 		}
 	}
@@ -151,7 +161,7 @@ func parseAuditLine(line []byte) (auditRecord, error) {
 }
 
 // set puts one field's raw value in place.
-func (r *auditRecord) set(key string, raw json.RawMessage) error {
+func (p *auditParser) set(r *auditRecord, key string, raw json.RawMessage) error {
 	var err error
 	switch key {
 	case "seq":
@@ -170,6 +180,14 @@ func (r *auditRecord) set(key string, raw json.RawMessage) error {
 		field := r.textField(key)
 		if field == nil {
 			return fmt.Errorf("the line has an unknown field %q", clip(visibleLine(key), 64))
+		}
+		before := *p.rec.textField(key)
+		if key == "prev" {
+			before = p.rec.Hash
+		}
+		if len(raw) == len(before)+2 && string(raw[1:len(raw)-1]) == before && bytes.IndexByte(raw, '\\') < 0 {
+			*field = before
+			break
 		}
 		var ok bool
 		if *field, ok = jsonString(raw); !ok {
@@ -217,6 +235,7 @@ func (r *auditRecord) textField(key string) *string {
 // that cannot be read is an error that names it. It does not verify the chain.
 func readAudit(r io.Reader, yield func(auditRecord) bool) error {
 	lines := auditLines{r: bufio.NewReaderSize(r, auditLineMax)}
+	var parser auditParser
 	for n := 1; ; n++ {
 		line, err := lines.next()
 		if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -225,10 +244,11 @@ func readAudit(r io.Reader, yield func(auditRecord) bool) error {
 		if err != nil {
 			return fmt.Errorf("read run log: line %d: %w", n, err)
 		}
-		rec, err := parseAuditLine(line)
+		rec, err := parser.parse(line)
 		if err != nil {
 			return fmt.Errorf("read run log: line %d: %w", n, err)
 		}
+		parser.rec = rec
 		if !yield(rec) {
 			return nil
 		}

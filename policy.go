@@ -128,7 +128,7 @@ func (p *policy) approve(ctx context.Context, r policyRequest) (decision, error)
 	d, ask := p.judge(&r)
 	if ask != "" {
 		var err error
-		if d, err = p.ask(ctx, r, ask); err != nil {
+		if d, err = p.ask(ctx, r, d); err != nil {
 			return d, err
 		}
 	}
@@ -235,11 +235,11 @@ func (p *policy) judgePrompt(r *policyRequest, call presetCall, unparsable bool)
 	if p.cfg.Yes && (r.Always || r.Person) {
 		return allowed(ruleYes, false), ""
 	}
-	return decision{Rule: ruleNobody, Reason: ask + ", and nobody can be asked here", Hint: p.hint(r)}, ask
+	return decision{Rule: ruleNobody, Reason: ask + ", and nobody can be asked here", Hint: p.hint(r, unparsable)}, ask
 }
 
 // hint names what would allow just this request without a person.
-func (p *policy) hint(r *policyRequest) string {
+func (p *policy) hint(r *policyRequest, unparsable bool) string {
 	switch {
 	case r.Yes != "":
 		return r.Yes + " would allow it"
@@ -249,6 +249,8 @@ func (p *policy) hint(r *policyRequest) string {
 		return "another --root, or --yolo"
 	case p.cfg.ScopedFlag:
 		return "--approve-scoped " + visibleLine(r.Tool) + ":" + r.Digest + " would allow just this call"
+	case unparsable:
+		return "write it more plainly, or --yolo"
 	}
 	return "--auto would allow it (and whatever else is asked)"
 }
@@ -263,9 +265,9 @@ func (r *policyRequest) grant() policyGrant {
 	return g
 }
 
-// ask puts the question, one at a time; while it waited, another answer may have settled it.
-func (p *policy) ask(ctx context.Context, r policyRequest, why string) (decision, error) {
-	refuse, _ := p.judge(&r)
+// ask puts the question, one at a time; while it waited, another answer may have settled it. refuse is the decision where
+// nobody can be asked.
+func (p *policy) ask(ctx context.Context, r policyRequest, refuse decision) (decision, error) {
 	if p.cfg.Prompter == nil {
 		return refuse, nil
 	}
@@ -275,8 +277,8 @@ func (p *policy) ask(ctx context.Context, r policyRequest, why string) (decision
 	case <-ctx.Done():
 		return decision{Rule: ruleRefused, Reason: "interrupted before an answer"}, context.Cause(ctx)
 	}
-	d, again := p.judge(&r)
-	if again == "" {
+	d, why := p.judge(&r)
+	if why == "" {
 		return d, nil
 	}
 	c, err := p.consentFor(r, why)

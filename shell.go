@@ -196,7 +196,7 @@ func (p *shellParser) operator() bool {
 }
 
 // redirect reads one redirection with its target. Only those that touch no file are simple: to /dev/null, or of one
-// descriptor to another.
+// descriptor to another. &> never is: a plain sh reads it as & and a new command.
 func (p *shellParser) redirect() error {
 	start := p.i
 	if p.s[p.i] == '&' {
@@ -232,7 +232,7 @@ func (p *shellParser) redirect() error {
 	case op == "<<":
 		p.mark("a here-document")
 		p.heredocs = append(p.heredocs, target.text)
-	case (op == ">" || op == ">>" || op == "&>" || op == "<") && target.text == "/dev/null" && !target.glob:
+	case (op == ">" || op == ">>" || op == "<") && target.text == "/dev/null" && !target.glob:
 	case (op == ">&" || op == "<&") && (shellDigits(target.text) || target.text == "-"):
 	default:
 		p.mark("a redirection")

@@ -30,7 +30,7 @@ func TestShellReads(t *testing.T) {
 		"git diff --cached --stat", "git show HEAD", "git show HEAD:main.go", "git log main..feature", "git --no-pager log -1", "git ls-files", "git blame -L 1,9 a.go",
 		"file a.bin", "stat -c %s a", "sort a | uniq -c | sort -rn | head", "cut -d: -f1 a", "tr a-z A-Z", "date", "date -u +%F", "whoami", "id -u", "uname -a",
 		"which go", "du -sh .", "df -h", "tree -L 2", "true && false || true", "ls; pwd", "ls\npwd\n", "ls && \\\n pwd", "ls # rm -rf x", "ls 2>/dev/null", "ls 2>&1 | wc -l",
-		"ls > /dev/null", "cat /srv/app/a.txt", "ls &", "echo 'a;rm b' \"c|d\" e\\;f", "diff a b", "echo a$", "ls &>/dev/null", "cat < /dev/null", "echo '$(id)'",
+		"ls > /dev/null", "cat /srv/app/a.txt", "ls &", "echo 'a;rm b' \"c|d\" e\\;f", "diff a b", "echo a$", "echo x >&2", "cat < /dev/null", "echo '$(id)'",
 	)
 }
 
@@ -48,7 +48,7 @@ func TestSHL03Newline(t *testing.T) {
 }
 
 func TestSHL04Redirection(t *testing.T) {
-	shellTestReads(t, "SHL-04", false, "echo x > ~/.bashrc", "cat a >> b", "ls 2>f", "echo x >| f", "ls &> f", "ls &>> f", "ls >(tee f)", "cat <(id)", "cat <<E\nx\nE", "cat <<-E\nx\n\tE\n",
+	shellTestReads(t, "SHL-04", false, "echo x > ~/.bashrc", "cat a >> b", "ls 2>f", "echo x >| f", "ls &> f", "ls &>/dev/null rm x", "ls &>> f", "ls >(tee f)", "cat <(id)", "cat <<E\nx\nE", "cat <<-E\nx\n\tE\n",
 		"cat <<< x", "ls >& f", "ls 2>/dev/null>f", "> f", "ls >/dev/nullx", "cat < f", "ls <>f", "ls 2>/dev/nul?", "echo x 1>f", "ls >/dev/null/../f")
 }
 
