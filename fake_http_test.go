@@ -13,11 +13,11 @@ import (
 )
 
 // fakeHTTP is a Streamable HTTP server that follows the protocol until a test scripts one method otherwise. It records what it
-// gets. The fields are set before the first request.
+// gets. The fields are set before the first request; a later session comes with renew.
 type fakeHTTP struct {
 	*httptest.Server
 	Version string   // what initialize answers; "" = what was asked
-	Session string   // id that initialize gives; "" = none
+	Session string   // id that initialize gives and the rest must carry; "" = none
 	Tools   []string // JSON of each tool
 	SSE     bool     // answer in event streams
 
@@ -54,6 +54,19 @@ func (f *fakeHTTP) on(method string, h func(w http.ResponseWriter, r fakeHTTPReq
 		f.scripts = map[string]func(http.ResponseWriter, fakeHTTPRequest){}
 	}
 	f.scripts[method] = h
+}
+
+// renew is what a restart of the server does: the old session is unknown from now on, initialize gives the new one.
+func (f *fakeHTTP) renew(session string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.Session = session
+}
+
+func (f *fakeHTTP) session() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.Session
 }
 
 // requests returns what came so far, of one method or of all ("").
@@ -113,7 +126,7 @@ func (f *fakeHTTP) answer(w http.ResponseWriter, r fakeHTTPRequest) {
 		w.WriteHeader(http.StatusMethodNotAllowed)
 	case r.RPC.Method == methodInitialize:
 		f.initialize(w, r)
-	case f.Session != "" && r.Header.Get(headerSession) != f.Session:
+	case f.session() != "" && r.Header.Get(headerSession) != f.session():
 		w.WriteHeader(http.StatusNotFound)
 	case r.RPC.kind() != rpcRequest:
 		w.WriteHeader(http.StatusAccepted)
@@ -140,8 +153,8 @@ func (f *fakeHTTP) initialize(w http.ResponseWriter, r fakeHTTPRequest) {
 		}
 		version = p.ProtocolVersion
 	}
-	if f.Session != "" {
-		w.Header().Set(headerSession, f.Session)
+	if session := f.session(); session != "" {
+		w.Header().Set(headerSession, session)
 	}
 	f.result(w, r, `{"protocolVersion":"`+version+`","capabilities":{"tools":{}},"serverInfo":{"name":"fake","version":"1"}}`)
 }

@@ -155,13 +155,16 @@ func (t *httpTransport) call(ctx context.Context, m rpcMessage) (rpcMessage, err
 		return rpcMessage{}, err
 	}
 	defer x.end()
-	resp, err := t.post(run, x.deadline, m.Method, appendMessage(nil, m))
+	resp, scrub, err := t.post(run, x.deadline, m.Method, appendMessage(nil, m))
 	if err != nil {
 		return rpcMessage{}, t.outcome(run, err)
 	}
-	answer, err := t.reply(run, x, m, resp)
+	answer, err := t.reply(run, x, m, resp, scrub)
 	if err != nil {
 		return rpcMessage{}, t.outcome(run, err)
+	}
+	if answer.Error != nil {
+		answer.Error.Message = scrub.text(answer.Error.Message)
 	}
 	if m.Method == methodInitialize && answer.Error == nil {
 		t.adoptSession(resp.Header.Get(headerSession))
@@ -181,7 +184,7 @@ func (t *httpTransport) deliver(ctx context.Context, method string, body []byte)
 		return err
 	}
 	defer x.end()
-	resp, err := t.post(run, x.deadline, method, body)
+	resp, _, err := t.post(run, x.deadline, method, body)
 	if err != nil {
 		return t.outcome(run, err)
 	}
@@ -239,14 +242,13 @@ func (t *httpTransport) diagnostics() string {
 }
 
 func (t *httpTransport) note(text string) {
-	text = t.scrub.clean(text)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.notes) == httpNotesMax {
 		t.notesOver++
 		return
 	}
-	t.notes = append(t.notes, text)
+	t.notes = append(t.notes, t.scrub.clean(text))
 }
 
 // httpExchange is one message under way. Its context follows the caller's until the answer is there, and may outlive the call
@@ -351,41 +353,42 @@ func (t *httpTransport) outcome(run context.Context, err error) error {
 }
 
 // post sends body until a server takes it: along redirects within the origin and, where the server says 429 or 503 and when
-// to come back, after a wait that the deadline allows. Both mean that the message was not acted on. It returns 2xx alone.
-func (t *httpTransport) post(run context.Context, deadline time.Time, method string, body []byte) (*http.Response, error) {
+// to come back, after a wait that the deadline allows. Both mean that the message was not acted on. It returns a 2xx alone,
+// and with it what texts from this exchange must not show.
+func (t *httpTransport) post(run context.Context, deadline time.Time, method string, body []byte) (*http.Response, httpScrub, error) {
 	if len(body) > t.limits.body {
-		return nil, fmt.Errorf("message of %d bytes is over the cap of %d", len(body), t.limits.body)
+		return nil, nil, fmt.Errorf("message of %d bytes is over the cap of %d", len(body), t.limits.body)
 	}
 	h, scrub, err := t.header(run, method)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	to, redirects, tries := t.url, 0, 1
 	for {
 		resp, err := t.send(run, to, h, body)
 		if err != nil {
-			return nil, sendFault(err, scrub)
+			return nil, nil, sendFault(err, scrub)
 		}
 		switch wait, later := t.later(resp, deadline); {
 		case resp.StatusCode >= 200 && resp.StatusCode < 300:
-			return resp, nil
+			return resp, scrub, nil
 		case isRedirect(resp.StatusCode):
 			resp.Body.Close()
 			if to, err = t.redirected(resp, to, redirects); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			redirects++
 		case later && tries < httpTryMax:
 			resp.Body.Close()
 			if err := t.wait(run, wait); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			tries++
 		default:
 			e := httpFault(resp, shownURL(to), scrub, t.now())
 			e.SessionSent = h[headerSession] != nil
 			resp.Body.Close()
-			return nil, e
+			return nil, nil, e
 		}
 	}
 }
@@ -473,7 +476,7 @@ func (t *httpTransport) redirected(resp *http.Response, from *url.URL, done int)
 }
 
 // reply reads the answer to m out of a 2xx response and closes its body, or leaves that to a drain.
-func (t *httpTransport) reply(run context.Context, x *httpExchange, m rpcMessage, resp *http.Response) (rpcMessage, error) {
+func (t *httpTransport) reply(run context.Context, x *httpExchange, m rpcMessage, resp *http.Response, scrub httpScrub) (rpcMessage, error) {
 	p := &replyReader{id: m.ID, batch: t.version() == mcpVersionBatch, note: t.note, peer: func(m rpcMessage) { t.fromPeer(run, m) }}
 	kind := mediaType(resp.Header)
 	switch {
@@ -493,7 +496,7 @@ func (t *httpTransport) reply(run context.Context, x *httpExchange, m rpcMessage
 		return answer, nil
 	}
 	defer resp.Body.Close()
-	e := httpFault(resp, t.shown, t.scrub, t.now())
+	e := httpFault(resp, t.shown, scrub, t.now())
 	e.RPC, e.Message = nil, strings.TrimSpace(fmt.Sprintf("not an MCP answer (type %q): %s", clip(visibleLine(kind), 60), e.Message))
 	return rpcMessage{}, e
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -514,7 +515,7 @@ func TestF08HTC13W34Session(t *testing.T) {
 	f := newFakeHTTP(t)
 	tr := httpTestTransport(t, httpConfig{URL: f.URL})
 	httpTestHandshake(t, tr)
-	f.Session = "s2"
+	f.renew("s2")
 	_, err := tr.call(context.Background(), httpTestCall(2))
 	if he := httpTestStatus(t, err, 404); !he.SessionSent {
 		t.Error("SessionSent is false for a 404 to a session")
@@ -777,6 +778,22 @@ func TestHTTPToken(t *testing.T) {
 	if want := []string{"Bearer tok-1", "Bearer tok-1", "Bearer tok-2", ""}; !slices.Equal(got, want) {
 		t.Errorf("Authorization %q, want %q", got, want)
 	}
+	value = "tok-echoed"
+	for _, h := range []func(http.ResponseWriter, fakeHTTPRequest){
+		fakeHTTPStatus(200, "text/plain", "hello tok-echoed"), fakeHTTPStatus(403, "text/plain", "hello tok-echoed"),
+		fakeHTTPStatus(400, "application/json", `{"jsonrpc":"2.0","id":4,"error":{"code":1,"message":"hello tok-echoed"}}`),
+	} {
+		f.on(methodToolsList, h)
+		_, err := tr.call(context.Background(), rpcMessage{ID: json.RawMessage("4"), Method: methodToolsList})
+		re, _ := errors.AsType[*rpcError](err)
+		if err == nil || !strings.Contains(err.Error(), "hello [secret]") || re != nil && re.Message != "hello [secret]" {
+			t.Errorf("R9 echoed token: %v, %v", err, re)
+		}
+	}
+	f.on(methodToolsList, fakeHTTPStatus(200, "application/json", `{"jsonrpc":"2.0","id":4,"error":{"code":1,"message":"hello tok-echoed"}}`))
+	if m, err := tr.call(context.Background(), rpcMessage{ID: json.RawMessage("4"), Method: methodToolsList}); err != nil || m.Error.Message != "hello [secret]" {
+		t.Errorf("R9 echoed token: %v, %v", m.Error, err)
+	}
 	value = "a\r\nX: y"
 	if _, err := tr.call(context.Background(), httpTestCall(4)); err == nil || strings.Contains(err.Error(), "X: y") {
 		t.Errorf("token with a line break: %v", err)
@@ -785,8 +802,8 @@ func TestHTTPToken(t *testing.T) {
 	if _, err := tr.call(context.Background(), httpTestCall(5)); !errors.Is(err, fault) {
 		t.Errorf("token fault: %v", err)
 	}
-	if n := len(f.requests("")); n != 4 {
-		t.Errorf("%d requests arrived, want 4", n)
+	if n := len(f.requests("")); n != 8 {
+		t.Errorf("%d requests arrived, want 8", n)
 	}
 	own := httpTestTransport(t, httpConfig{URL: f.URL, Headers: map[string]string{"authorization": "Basic eDp5"}, Token: func(context.Context) (secret, error) {
 		t.Error("the token was asked for beside an Authorization of the entry")
@@ -821,6 +838,20 @@ func TestHTTPEntryFaults(t *testing.T) {
 	}
 }
 
+// httpTestConn tells when the client closes it.
+type httpTestConn struct {
+	net.Conn
+	closed chan<- struct{}
+}
+
+func (c *httpTestConn) Close() error {
+	select {
+	case c.closed <- struct{}{}:
+	default: // one is told already
+	}
+	return c.Conn.Close()
+}
+
 // HTC-20: a connection that the server closed while idle is dialled again, and that is no error.
 func TestHTC20IdleClose(t *testing.T) {
 	f := newFakeHTTP(t)
@@ -831,6 +862,19 @@ func TestHTC20IdleClose(t *testing.T) {
 		if _, err := tr.call(context.Background(), rpcMessage{ID: json.RawMessage(strconv.Itoa(i + 2)), Method: methodPing}); err != nil {
 			t.Fatalf("ping %d after an idle close: %v", i, err)
 		}
+	}
+	closed := make(chan struct{}, 1)
+	client := newHTTPClient(httpClientConfig{})
+	client.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return &httpTestConn{Conn: conn, closed: closed}, err
+	}
+	tr = httpTestTransport(t, httpConfig{URL: f.URL, Client: client})
+	httpTestHandshake(t, tr)
+	f.Server.CloseClientConnections()
+	<-closed // the client has seen it
+	if _, err := tr.call(context.Background(), httpTestCall(99)); err != nil {
+		t.Errorf("tools/call after an idle close: %v", err)
 	}
 	if httpIdleConn >= 5*time.Second {
 		t.Error("idle connections are kept as long as servers keep them")
