@@ -272,10 +272,10 @@ func (x *expander) value(t refText, r refSpan, depth int) string {
 		x.fault("the vault holds no secret named %s for ${input:%s}", confShow(r.name), confShow(r.name))
 		return raw
 	case refOpen:
-		x.fault("%s is never closed", clip(confShow(raw), refShown))
+		x.fault("%s is never closed", confClip(raw, refShown))
 		return raw
 	case refUnknown, refEnv:
-		x.fault("%s is no reference that tai knows", clip(confShow(raw), refShown))
+		x.fault("%s is no reference that tai knows", confClip(raw, refShown))
 		return raw
 	}
 	v, ok := x.env(r.name)
@@ -368,5 +368,8 @@ func goodServerName(name string) error {
 // confShow makes a piece of pasted text safe to stand in a message.
 func confShow(s string) string { return visibleLine(s) }
 
-// confQuote is confShow between quotes, cut to a bearable length.
-func confQuote(s string) string { return `"` + clip(confShow(s), 200) + `"` }
+// confClip is confShow of at most max bytes of s; it is cut first, so that a long text costs no more than a short one.
+func confClip(s string, max int) string { return confShow(clip(s, max)) }
+
+// confQuote is confClip between quotes, at a length that any name fits in.
+func confQuote(s string) string { return `"` + confClip(s, 200) + `"` }

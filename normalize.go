@@ -226,6 +226,9 @@ func (in confInput) toml(rep *confReport) ([]serverEntry, error) {
 			moved.Line += in.line - 1
 			err = &moved
 		}
+		if strings.Contains(in.text, `":`) {
+			err = fmt.Errorf("%w (nor is the JSON valid: line %d: there are words before it)", err, in.line)
+		}
 		return nil, err
 	}
 	b := newConfBuilder(in.o.OS, "config-toml", in.o.Name, rep)

@@ -288,7 +288,7 @@ func checkLost(r *entryReader, vars []confPair) {
 // checkCommand warns about commands that will most likely not work as they are written.
 func checkCommand(r *entryReader, e serverEntry) {
 	if strings.Contains(e.Cwd, "${") || strings.Contains(e.Cwd, "{env:") || strings.Contains(e.Cwd, "{file:") {
-		r.rep.warn("cwd is never expanded: %s stays as it is", clip(confShow(e.Cwd), refShown))
+		r.rep.warn("cwd is never expanded: %s stays as it is", confClip(e.Cwd, refShown))
 	}
 	if isContainerRun(e.Command, e.Args) && !readContainerRun(e.Args).interactive {
 		r.rep.warn("%s run without -i gives the container no standard input, so the server can't answer", programName(e.Command))
@@ -322,9 +322,10 @@ func (x *entryRefs) values(what string, ps []confPair) map[string]string {
 }
 
 func (x *entryRefs) warn(what, ref, format string, args ...any) {
+	ref = confClip(ref, refShown)
 	if key := what + "\x00" + ref; !x.seen[key] {
 		x.seen[key] = true
-		x.r.rep.warn("%s: %s %s", what, clip(confShow(ref), refShown), fmt.Sprintf(format, args...))
+		x.r.rep.warn("%s: %s %s", what, ref, fmt.Sprintf(format, args...))
 	}
 }
 
@@ -356,14 +357,15 @@ func (x *entryRefs) text(what, s string, place refPlace) string {
 		if i < 0 {
 			break
 		}
-		if i += at; i == 0 || s[i-1] != '$' {
-			end := len(s)
-			if t.close[i] >= 0 {
-				end = int(t.close[i]) + 1
-			}
-			x.warn(what, s[i:end], "is no reference that tai knows and is kept as it stands")
+		if i += at; i > 0 && s[i-1] == '$' { // told above
+			at = i + len("{file:")
+			continue
 		}
-		at = i + 6
+		at = len(s)
+		if t.close[i] >= 0 {
+			at = int(t.close[i]) + 1
+		}
+		x.warn(what, s[i:at], "is no reference that tai knows and is kept as it stands")
 	}
 	x.look(what, s, place)
 	return s
@@ -419,37 +421,42 @@ func hasPlaceholder(s string) bool {
 	return false
 }
 
-// rewriteRefs turns ${env:NAME} into ${NAME}, and {env:NAME} without a dollar too, with a note.
+// rewriteRefs turns ${env:NAME} into ${NAME}, and {env:NAME} without a dollar too, with a note. A reference of an unknown
+// kind stays as it is, whatever stands inside.
 func rewriteRefs(r *entryReader, what, s string) string {
 	if !strings.Contains(s, "{env:") {
 		return s
 	}
-	named := func(at int) bool {
-		name := refNamePrefix(s[at:])
-		rest := s[at+len(name):]
-		return name != "" && (strings.HasPrefix(rest, "}") || strings.HasPrefix(rest, ":-"))
-	}
+	t, bare := newRefText(s), false
 	var b strings.Builder
 	for i := 0; i < len(s); {
 		rest := s[i:]
 		size := 1
 		switch {
-		case strings.HasPrefix(rest, "$${"), strings.HasPrefix(rest, "${{"):
+		case strings.HasPrefix(rest, "$${"):
 			size = 3
-		case strings.HasPrefix(rest, "${env:") && named(i+6):
-			b.WriteString("${")
-			i += 6
-			continue
 		case strings.HasPrefix(rest, "${"):
-			size = 2
-		case strings.HasPrefix(rest, "{env:") && named(i+5):
-			r.rep.note("%s: {env:...} without a dollar sign was rewritten to ${...}", what)
-			b.WriteString("${")
-			i += 5
-			continue
+			switch ref := t.span(i, len(s)); ref.kind {
+			case refEnv:
+				b.WriteString("${")
+				size, i = 0, i+len("${env:")
+			case refUnknown:
+				size = ref.end - i
+			default:
+				size = 2
+			}
+		case strings.HasPrefix(rest, "{env:") && t.close[i] >= 0:
+			if ref := (&refSpan{}); ref.named(s[i+5:t.close[i]], refEnv, int(t.close[i])) {
+				bare = true
+				b.WriteString("${")
+				size, i = 0, i+len("{env:")
+			}
 		}
-		b.WriteString(rest[:size])
+		b.WriteString(s[i : i+size])
 		i += size
+	}
+	if bare {
+		r.rep.note("%s: {env:...} without a dollar sign was rewritten to ${...}", what)
 	}
 	return b.String()
 }

@@ -125,9 +125,11 @@ func (r *entryReader) field(key string, n confNode) {
 
 // otherField reads the keys that become nothing: some are worth a warning, some a note, descriptions nothing.
 func (r *entryReader) otherField(key, folded string, n confNode) {
-	switch shown := clip(confShow(key), 200); {
-	case folded == "tools" && (n.kind == confList || n.kind == confText):
-		r.readAllow(key, n)
+	switch shown := confClip(key, 200); {
+	case folded == "tools" && (n.kind == confList || n.kind == confText), folded == "allow" && n.kind == confList:
+		r.readAllow(key, n) // allow and deny: what tai itself writes can be read again
+	case folded == "deny" && n.kind == confList:
+		r.deny = append(r.deny, r.names(key, n)...)
 	case folded == "tools" && n.kind == confMap, folded == "always_allow", folded == "trust",
 		strings.Contains(folded, "approve"), strings.Contains(folded, "approval"):
 		if says(n) {
@@ -179,7 +181,7 @@ func (r *entryReader) scalar(what string, n confNode) (string, bool) {
 	case confText:
 		return n.text, true
 	case confNumber, confBool:
-		r.rep.note("%s is %s and is taken as the text %s", what, n.kind, n.text)
+		r.rep.note("%s is %s and is taken as text, as it is written", what, n.kind)
 		return n.text, true
 	case confNull:
 		r.rep.note("%s is null and is left out", what)
@@ -229,7 +231,11 @@ func (r *entryReader) readAllow(key string, n confNode) {
 			r.rep.warn("%s is an empty list, which allows no tool at all: the server is switched off", key)
 		}
 	case r.limited:
-		both := slices.DeleteFunc(r.allow, func(s string) bool { return !slices.Contains(names, s) })
+		second := map[string]bool{}
+		for _, name := range names {
+			second[name] = true
+		}
+		both := slices.DeleteFunc(r.allow, func(s string) bool { return !second[s] })
 		r.rep.warn("%s is a second list of allowed tools: only the tools on both count", key)
 		if r.allow = both; len(both) == 0 {
 			r.off = true
@@ -303,7 +309,7 @@ func (r *entryReader) readCommand(key string, n confNode) {
 				r.field(m.key, m.node)
 			default:
 				if m.node.kind != confNull {
-					r.rep.note("%s.%s is ignored", key, clip(confShow(m.key), 200))
+					r.rep.note("%s.%s is ignored", key, confClip(m.key, 200))
 				}
 			}
 		}
@@ -383,7 +389,13 @@ func (r *entryReader) readArgs(key string, n confNode) {
 func (r *entryReader) variables(key string, n confNode) []confPair {
 	switch {
 	case n.kind == confMap:
-		return r.pairs(key, n)
+		out := r.pairs(key, n)
+		for _, p := range out {
+			if strings.ContainsAny(p.name, "=\x00") {
+				r.fault("%s holds the unusable name %s", key, confQuote(p.name))
+			}
+		}
+		return out
 	case n.kind == confText && strings.TrimSpace(n.text) == "":
 		return nil
 	case n.kind != confList:
@@ -412,11 +424,11 @@ func (r *entryReader) variables(key string, n confNode) []confPair {
 func (r *entryReader) pairs(key string, n confNode) []confPair {
 	var out []confPair
 	for _, m := range n.last() {
-		if m.key == "" || strings.ContainsAny(m.key, "=\x00") && foldKey(key) != "headers" {
-			r.fault("%s holds the unusable name %s", key, confQuote(m.key))
+		if m.key == "" {
+			r.fault("%s holds a value without a name", key)
 			continue
 		}
-		if v, ok := r.scalar(key+"."+clip(confShow(m.key), 200), m.node); ok {
+		if v, ok := r.scalar(key+"."+confClip(m.key, 200), m.node); ok {
 			out = append(out, confPair{key, m.key, v})
 		}
 	}
@@ -510,10 +522,10 @@ func (r *entryReader) readRequest(key string, n confNode) {
 		switch {
 		case m.node.kind == confNull:
 		case m.key == "headers":
-			r.request = append(r.request, r.headers(m.key, m.node)...)
+			r.request = append(r.request, r.headers(key+".headers", m.node)...)
 			r.rep.note("the headers inside %s are taken as headers", key)
 		default:
-			r.rep.note("%s.%s is ignored", key, clip(confShow(m.key), 200))
+			r.rep.note("%s.%s is ignored", key, confClip(m.key, 200))
 		}
 	}
 }

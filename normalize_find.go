@@ -34,10 +34,11 @@ type confBuilder struct {
 	rep                *confReport
 	slots              []confSlot
 	index              map[string]int // slots by name
+	derived            map[string]int // how often a name was derived
 }
 
 func newConfBuilder(goos, source, name string, rep *confReport) *confBuilder {
-	return &confBuilder{goos: goos, source: source, name: name, rep: rep, index: map[string]int{}}
+	return &confBuilder{goos: goos, source: source, name: name, rep: rep, index: map[string]int{}, derived: map[string]int{}}
 }
 
 // put adds an entry. Of two with the same name the last one counts, with a warning; names that were only derived are told
@@ -60,10 +61,10 @@ func (b *confBuilder) read(name, place string, named bool, n confNode) {
 	if named {
 		s.name = strings.TrimFunc(name, isBlank)
 		if s.err = goodServerName(s.name); s.err != nil {
-			b.slots = append(b.slots, confSlot{place: place, err: s.err, rep: s.rep})
+			b.slots = append(b.slots, confSlot{place: place + ", " + confQuote(s.name), err: s.err, rep: s.rep})
 			return
 		}
-		s.place = confQuote(s.name)
+		s.place = "server " + confQuote(s.name)
 		if s.name != name {
 			s.rep.note("white space around the name was cut off")
 		}
@@ -84,11 +85,14 @@ func (b *confBuilder) derive(e serverEntry, rep *confReport) (string, error) {
 		return "", fmt.Errorf("it has no name and what it runs gives none: %w", err)
 	}
 	unique := name
-	for i := 2; ; i++ {
+	for {
+		b.derived[name]++
+		if n := b.derived[name]; n > 1 {
+			unique = fmt.Sprintf("%s-%d", name, n)
+		}
 		if _, taken := b.index[unique]; !taken {
 			break
 		}
-		unique = fmt.Sprintf("%s-%d", name, i)
 	}
 	rep.note("it had no name and is called %s after what it runs", confQuote(unique))
 	return unique, nil
@@ -101,7 +105,7 @@ func (b *confBuilder) single(own string, e serverEntry, err error, rep *confRepo
 		own = b.name
 	}
 	if s.name = own; own != "" {
-		s.place = confQuote(own)
+		s.place = "server " + confQuote(own)
 		if bad := goodServerName(own); bad != nil {
 			s.name, s.err = "", bad
 		}
@@ -117,7 +121,7 @@ func (b *confBuilder) result() ([]serverEntry, error) {
 	var reasons []string
 	for _, s := range b.slots {
 		if s.err != nil {
-			reasons = append(reasons, fmt.Sprintf("server %s: %v", s.place, s.err))
+			reasons = append(reasons, fmt.Sprintf("%s: %v", s.place, s.err))
 			continue
 		}
 		s.entry.Name = s.name
@@ -209,18 +213,14 @@ func (b *confBuilder) document(n confNode) error {
 		b.single(name, e, err, rep)
 	case looksLikeEntry(n):
 		b.bare(n)
-	case isPackageFile(n) && !hasEntries(n):
+	case isPackageFile(n, hasEntries(n)):
 		rep := &confReport{}
 		e, name, err := readPackage(n, b.source, rep)
 		b.single(name, e, err, rep)
-	case isPlainMap(n) || hasEntries(n) && len(inner) == 0:
+	case isPlainMap(n, len(inner) > 0):
 		b.plainMap(n)
 	case len(inner) > 0:
-		for _, p := range inner {
-			if len(p.node.items) > 0 {
-				b.rep.note("the servers were found further down, under %s", p.path)
-			}
-		}
+		b.rep.note("the servers were found further down, under %s", placeList(inner))
 		return b.maps(inner, confGate{})
 	default:
 		return fmt.Errorf("no MCP servers were found (looked for %s); the keys are: %s", strings.Join(serverMapKeys(), ", "), keyList(n))
@@ -235,7 +235,7 @@ func keyList(n confNode) string {
 			keys = append(keys, fmt.Sprintf("and %d more", len(n.items)-i))
 			break
 		}
-		keys = append(keys, clip(confShow(m.key), 100))
+		keys = append(keys, confClip(m.key, 100))
 	}
 	if len(keys) == 0 {
 		return "none, it is empty"
@@ -254,14 +254,23 @@ func (b *confBuilder) bare(n confNode) {
 	b.single(own.text, e, err, rep)
 }
 
-// isPlainMap reports a map of names to entries and nothing else, but for what editors put beside them.
-func isPlainMap(n confNode) bool {
+// isPlainMap reports a map of names to entries. Where other things stand among them, as in a settings file, an address
+// alone makes no entry (it may be a repository or a proxy), and a server map further down is the better find.
+func isPlainMap(n confNode, further bool) bool {
+	entries, commands, others := 0, 0, 0
 	for _, m := range n.items {
-		if !looksLikeEntry(m.node) && !besideEntries(m.key) {
-			return false
+		_, command := m.node.get("command")
+		switch {
+		case looksLikeEntry(m.node) && command:
+			commands++
+			entries++
+		case looksLikeEntry(m.node):
+			entries++
+		case !besideEntries(m.key):
+			others++
 		}
 	}
-	return hasEntries(n)
+	return entries > 0 && (others == 0 || !further && (commands > 0 || entries >= others))
 }
 
 func besideEntries(key string) bool {
@@ -270,29 +279,22 @@ func besideEntries(key string) bool {
 
 func (b *confBuilder) plainMap(n confNode) {
 	for i, m := range n.items {
-		if m.node.kind != confMap || besideEntries(m.key) && !looksLikeEntry(m.node) {
-			b.rep.note("%s is no server and is ignored", clip(confShow(m.key), 200))
+		if besideEntries(m.key) && !looksLikeEntry(m.node) {
+			b.rep.note("%s is no server and is ignored", confClip(m.key, 200))
 			continue
 		}
-		b.read(m.key, fmt.Sprintf("number %d", i+1), true, m.node)
+		b.read(m.key, fmt.Sprintf("entry %d", i+1), true, m.node)
 	}
 }
 
 // maps adds the servers of all places, and switches off what the gate shuts out.
 func (b *confBuilder) maps(places []confPlace, g confGate) error {
-	var keys []string
-	count, from := 0, len(b.slots)
-	for _, p := range places {
-		count += len(p.node.items)
-		if !slices.Contains(keys, p.path) {
-			keys = append(keys, p.path)
-		}
-	}
-	if count == 0 {
-		return fmt.Errorf("%s is empty: it holds no server", strings.Join(keys, ", "))
-	}
-	if len(keys) > 1 {
-		b.rep.note("servers were read from several keys together: %s", strings.Join(keys, ", "))
+	from := len(b.slots)
+	switch keys := placeList(places); {
+	case !slices.ContainsFunc(places, func(p confPlace) bool { return len(p.node.items) > 0 }):
+		return fmt.Errorf("%s is empty: it holds no server", keys)
+	case slices.ContainsFunc(places, func(p confPlace) bool { return p.path != places[0].path }):
+		b.rep.note("servers were read from several keys together: %s", keys)
 	}
 	for _, p := range places {
 		if err := b.servers(p); err != nil {
@@ -310,6 +312,27 @@ func (b *confBuilder) maps(places []confPlace, g confGate) error {
 	return nil
 }
 
+// placeList names the places of a document, each once; those that are empty only when all are.
+func placeList(places []confPlace) string {
+	full := slices.DeleteFunc(slices.Clone(places), func(p confPlace) bool { return len(p.node.items) == 0 })
+	if len(full) == 0 {
+		full = places
+	}
+	var names []string
+	seen := map[string]bool{}
+	for i, p := range full {
+		if len(names) == 20 {
+			names = append(names, fmt.Sprintf("and %d more", len(full)-i))
+			break
+		}
+		if !seen[p.path] {
+			seen[p.path] = true
+			names = append(names, p.path)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
 // servers adds the entries of one server map, an object or a list.
 func (b *confBuilder) servers(p confPlace) error {
 	if looksLikeEntry(p.node) {
@@ -324,7 +347,7 @@ func (b *confBuilder) servers(p confPlace) error {
 				}
 			}
 			if (p.node.kind == confList && name == "") == unnamed {
-				b.read(name, fmt.Sprintf("number %d of %s", i+1, p.path), !unnamed, m.node)
+				b.read(name, fmt.Sprintf("entry %d of %s", i+1, p.path), !unnamed, m.node)
 			}
 		}
 	}
@@ -389,7 +412,7 @@ func nestedMaps(n confNode) []confPlace {
 			if n.kind == confList {
 				key = fmt.Sprintf("[%d]", i)
 			}
-			at := confPlace{clip(confShow(strings.TrimPrefix(path+"."+key, ".")), 1000), m.node}
+			at := confPlace{confClip(strings.TrimPrefix(path+"."+key, "."), 1000), m.node}
 			switch named := isServerMapKey(m.key); {
 			case named && (len(m.node.items) == 0 || hasEntries(m.node) || !strings.HasSuffix(m.key, "servers") || strings.HasSuffix(m.key, "_servers")) && !looksLikeEntry(m.node):
 				out = append(out, at)
@@ -439,36 +462,53 @@ func readGate(n confNode) confGate {
 // warnDuplicates says which keys stand more than once in an object: copies of a server map are joined, of any other key
 // the last one counts. Names of servers are left to put, which sees all copies of a map.
 func warnDuplicates(docs []confNode, rep *confReport) {
-	const most = 100 // messages; more is no paste of a person
-	left := most
-	var walk func(n confNode, path string, inMap bool)
-	walk = func(n confNode, path string, inMap bool) {
-		seen := map[string]bool{}
-		for _, m := range n.items {
-			at := path
-			if n.kind == confMap {
-				at = clip(strings.TrimPrefix(path+"."+clip(confShow(m.key), 200), "."), 1000)
-				isMap := !inMap && (isServerMapKey(m.key) || m.key == "mcp")
-				switch {
-				case !seen[m.key] || left == 0:
-				case isMap:
-					rep.warn("%s is given more than once (again in line %d); the copies are joined", at, m.node.line)
-					left--
-				default:
-					rep.warn("%s is given more than once (again in line %d); the last one counts", at, m.node.line)
-					left--
-				}
-				seen[m.key] = true
-			}
-			if m.node.kind >= confList {
-				walk(m.node, at, inMap || n.kind == confMap && isServerMapKey(m.key))
-			}
-		}
+	d := &duplicates{rep: rep, left: 100} // more messages is no paste of a person
+	for _, doc := range docs {
+		d.walk(doc, false)
 	}
-	for _, d := range docs {
-		walk(d, "", false)
-	}
-	if left == 0 {
+	if d.left == 0 {
 		rep.warn("further keys may be given more than once; of each the last one counts")
 	}
+}
+
+type duplicates struct {
+	rep  *confReport
+	path []string
+	left int
+}
+
+// walk looks into n; inMap is true below a server map.
+func (d *duplicates) walk(n confNode, inMap bool) {
+	var seen map[string]bool
+	if n.kind == confMap {
+		seen = make(map[string]bool, len(n.items))
+	}
+	for _, m := range n.items {
+		d.path = append(d.path, m.key)
+		if seen[m.key] && d.left > 0 {
+			what := "the last one counts"
+			if !inMap && (isServerMapKey(m.key) || m.key == "mcp") {
+				what = "the copies are joined"
+			}
+			d.rep.warn("%s is given more than once (again in line %d); %s", d.where(), m.node.line, what)
+			d.left--
+		}
+		if n.kind == confMap {
+			seen[m.key] = true
+		}
+		if m.node.kind >= confList {
+			d.walk(m.node, inMap || n.kind == confMap && isServerMapKey(m.key))
+		}
+		d.path = d.path[:len(d.path)-1]
+	}
+}
+
+func (d *duplicates) where() string {
+	var parts []string
+	for _, p := range d.path {
+		if p != "" {
+			parts = append(parts, confClip(p, 200))
+		}
+	}
+	return strings.Join(parts, ".")
 }

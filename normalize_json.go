@@ -354,6 +354,8 @@ func (r *confReader) unexpected(want string) error {
 	if r.i < len(r.s) {
 		if word := r.word(); word != "" {
 			got = confQuote(word)
+		} else if quoteFamily(r.s[r.i:]) != 0 {
+			got = "a quote"
 		} else {
 			_, n := utf8.DecodeRuneInString(r.s[r.i:])
 			got = confQuote(r.s[r.i : r.i+n])

@@ -271,8 +271,8 @@ func addressName(address string) string {
 // looksLikeSeveral reports a list item that seems to hold several arguments: it has spaces and starts with a plain
 // word or an option, or an option stands further inside. A path or --option=text with spaces is meant.
 func looksLikeSeveral(item string) bool {
-	words := strings.Fields(item)
-	if len(words) < 2 {
+	words := strings.FieldsFunc(item, func(c rune) bool { return c == ' ' })
+	if len(words) < 2 || strings.ContainsAny(item, "\n\t") {
 		return false
 	}
 	for _, w := range words[1:] {

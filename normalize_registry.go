@@ -311,12 +311,15 @@ func (x *registryReader) braces(s string) string {
 	return b.String()
 }
 
-// isPackageFile reports a package.json.
-func isPackageFile(n confNode) bool {
+// isPackageFile reports a package.json. A version alone is a weak sign: it also stands in configurations.
+func isPackageFile(n confNode, entries bool) bool {
 	if name, ok := n.get("name"); !ok || name.kind != confText {
 		return false
 	}
-	for _, key := range []string{"bin", "version", "main", "scripts", "dependencies", "devDependencies", "peerDependencies", "exports", "module", "engines"} {
+	if _, ok := n.get("version"); ok && !entries {
+		return true
+	}
+	for _, key := range []string{"bin", "main", "scripts", "dependencies", "devDependencies", "peerDependencies", "exports", "module", "engines"} {
 		if _, ok := n.get(key); ok {
 			return true
 		}
@@ -343,7 +346,7 @@ func readPackage(n confNode, source string, rep *confReport) (serverEntry, strin
 	case len(bins) > 1 && !slices.Contains(bins, name):
 		shown := make([]string, min(len(bins), 30))
 		for i := range shown {
-			shown[i] = clip(confShow(bins[i]), 100)
+			shown[i] = confClip(bins[i], 100)
 		}
 		return serverEntry{}, name, fmt.Errorf("the package %s has several programs in bin and none of them is named like it: %s", confQuote(full), strings.Join(shown, ", "))
 	}

@@ -163,7 +163,6 @@ func findRunLine(s string) (line runLine, found, others bool, err error) {
 		if found {
 			return line, true, true, nil
 		}
-		text = strings.TrimSpace(cutPrompt(text))
 		if n := len(text); n > 2 && text[0] == '`' && text[n-1] == '`' {
 			text = strings.Trim(text, "`")
 		}
@@ -171,6 +170,7 @@ func findRunLine(s string) (line runLine, found, others bool, err error) {
 			others = true
 			continue
 		}
+		text = cutPrompt(text)
 		words, splitErr := splitWords(text)
 		env, argv := cutAssignments(words)
 		if !isRunner(argv) {
@@ -212,20 +212,24 @@ func joinedLines(s string) []string {
 	return out
 }
 
-// cutPrompt drops a prompt: a sign alone, or what ends in one as shells print it.
+// cutPrompt drops a prompt in front of a run line: a sign alone, or what shells print before one.
 func cutPrompt(s string) string {
-	for _, sign := range []string{"$ ", "% ", "> ", "❯ ", "➜ ", "λ "} {
-		if rest, ok := strings.CutPrefix(s, sign); ok {
+	runs := func(s string) bool {
+		words, _ := splitWords(s) // an open quote is refused where the words are used
+		_, argv := cutAssignments(words)
+		return isRunner(argv)
+	}
+	if runs(s) {
+		return s
+	}
+	for _, sign := range []string{"$ ", "% ", "> ", "# ", "❯ ", "➜ ", "λ ", ">"} {
+		head, rest, ok := strings.Cut(s, sign)
+		if !ok || len(head) > 100 || strings.ContainsAny(head, "=\"'") {
+			continue
+		}
+		if runs(rest) {
 			return rest
 		}
-	}
-	head, rest, ok := strings.Cut(s, "> ") // PS C:\Users\dev> npx ...
-	if ok && (strings.HasPrefix(head, "PS ") || len(head) > 2 && head[1] == ':' && head[2] == '\\') {
-		return rest
-	}
-	head, rest, ok = strings.Cut(s, "$ ") // dev@host:~/src$ npx ...
-	if ok && strings.Contains(head, "@") && !strings.ContainsAny(head, " \"'") {
-		return rest
 	}
 	return s
 }
