@@ -39,7 +39,8 @@ type fakeStep struct {
 	Err        string   // text on stderr
 	ErrBytes   int      // bytes on stderr without a line end
 	Times      int      // how often Out is written; 0 is once
-	Out        string   // text on stdout as it stands; $ID is the id of the message
+	Items      bool     // with a comma between
+	Out        string   // text on stdout as it stands; $ID is the id of the message, $N the number of the time
 	Big        int      // a reply whose text has that many bytes
 	Reply      string   // a reply with this result
 	Await      int      // that many further lines are read and put into Log before going on
@@ -77,7 +78,9 @@ func fakeStdioConfig(t testing.TB, spec fakeStdio, env ...string) stdioConfig {
 		t.Fatal(err)
 	}
 	return stdioConfig{
-		Argv: []string{exe}, Env: append([]string{"TAI_TEST_FAKE=stdio", "TAI_FAKE_STDIO=" + string(b)}, env...),
+		Argv: []string{exe},
+		// GORACE: a test binary built with -race waits a second at each exit.
+		Env:   append([]string{"TAI_TEST_FAKE=stdio", "TAI_FAKE_STDIO=" + string(b), "GORACE=atexit_sleep_ms=0"}, env...),
 		Grace: 300 * time.Millisecond, Drain: 200 * time.Millisecond,
 	}
 }
@@ -319,9 +322,18 @@ func (p *fakePlay) do(steps []fakeStep, id json.RawMessage) {
 		for n := s.ErrBytes; n > 0; n -= 1 << 16 {
 			io.WriteString(os.Stderr, strings.Repeat("e", min(n, 1<<16)))
 		}
-		for range max(s.Times, 1) {
-			p.write(strings.ReplaceAll(s.Out, "$ID", string(id)))
+		var out strings.Builder
+		for i := range max(s.Times, 1) {
+			if s.Items && i > 0 {
+				out.WriteByte(',')
+			}
+			out.WriteString(strings.ReplaceAll(strings.ReplaceAll(s.Out, "$ID", string(id)), "$N", strconv.Itoa(i)))
+			if out.Len() >= 64<<10 || i == s.Times-1 {
+				p.write(out.String())
+				out.Reset()
+			}
 		}
+		p.write(out.String())
 		if s.Big > 0 {
 			p.big(id, s.Big)
 		}

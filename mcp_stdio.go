@@ -43,7 +43,7 @@ type stdioConfig struct {
 	Argv   []string
 	Env    []string                                    // KEY=VALUE
 	Dir    string                                      // "" is tai's own folder
-	Notify func(method string, params json.RawMessage) // see setNotify
+	Notify func(method string, params json.RawMessage) // as setNotify; both hear everything
 
 	Grace time.Duration // 0 is stdioGrace
 	Drain time.Duration // 0 is stdioDrain
@@ -56,6 +56,7 @@ type stdioExitError struct {
 	Open   bool   // it closed its stdout without exiting
 	Cut    bool   // its last line was not complete
 	Tail   string // end of its stderr, made visible
+	Stdout string // first line on its stdout that is no message, made visible
 }
 
 func (e *stdioExitError) Error() string {
@@ -73,6 +74,9 @@ func (e *stdioExitError) Error() string {
 	}
 	if e.Tail != "" {
 		b.WriteString("; its stderr ends: " + lastPart(e.Tail))
+	}
+	if e.Stdout != "" {
+		b.WriteString("; its stdout begins: " + e.Stdout)
 	}
 	return b.String()
 }
@@ -102,8 +106,9 @@ type stdioTransport struct {
 	line    []byte        // the writer's buffer
 	rest    chan stdioRest
 
-	batches atomic.Bool
-	onNote  atomic.Pointer[func(method string, params json.RawMessage)]
+	batches  atomic.Bool
+	notified func(method string, params json.RawMessage)
+	onNote   atomic.Pointer[func(method string, params json.RawMessage)]
 
 	exited     chan struct{} // closed when the child has been waited for
 	readDone   chan struct{} // closed at the end of stdout
@@ -160,7 +165,10 @@ func startStdio(ctx context.Context, c stdioConfig) (*stdioTransport, error) {
 	if t.drain == 0 {
 		t.drain = stdioDrain
 	}
-	t.setNotify(c.Notify)
+	if t.notified = c.Notify; t.notified == nil {
+		t.notified = func(string, json.RawMessage) {}
+	}
+	t.setNotify(func(string, json.RawMessage) {})
 	t.cmd = &exec.Cmd{Path: path, Args: c.Argv, Env: append([]string{}, c.Env...), Dir: c.Dir}
 	ownGroup(t.cmd)
 	if err := t.spawn(); err != nil {
@@ -173,12 +181,7 @@ func startStdio(ctx context.Context, c stdioConfig) (*stdioTransport, error) {
 func (t *stdioTransport) setVersion(v string) { t.batches.Store(v == mcpVersionBatch) }
 
 // setNotify sets who hears the server's notifications. f runs in the reading loop: it must not wait, and params are valid only during the call.
-func (t *stdioTransport) setNotify(f func(method string, params json.RawMessage)) {
-	if f == nil {
-		f = func(string, json.RawMessage) {}
-	}
-	t.onNote.Store(&f)
-}
+func (t *stdioTransport) setNotify(f func(method string, params json.RawMessage)) { t.onNote.Store(&f) }
 
 // alive reports whether the child still answers, as far as is known.
 func (t *stdioTransport) alive() bool {
@@ -379,6 +382,7 @@ func (t *stdioTransport) take(m rpcMessage, kept bool) {
 			t.queueAnswer(answer)
 		}
 	case rpcNotification:
+		t.notified(m.Method, m.Params)
 		(*t.onNote.Load())(m.Method, m.Params)
 	case rpcPeerError:
 		t.fault("error without an id: " + m.Error.Error())
@@ -600,6 +604,9 @@ func (t *stdioTransport) ended(cut bool) {
 	if exited {
 		e.Code, e.Signal = exitOf(t.cmd.ProcessState)
 	}
+	t.mu.Lock()
+	e.Stdout = t.skippedA
+	t.mu.Unlock()
 	t.die(e)
 	t.stop()
 }
