@@ -28,8 +28,8 @@ var layerOf = map[string]float64{
 	"audit_verify.go": 2.1, "policy.go": 2.1, "policy_consent.go": 2.05, "policy_diff.go": 2.0, "policy_presets.go": 2.06,
 	"glob.go": 0.0, "rank.go": 0.0, "chat_endpoint.go": 0.1, "chat_wire.go": 0.3, "chat_fit.go": 0.4, "workspace.go": 1.0,
 	"tools.go": 3.0, "tool_paths.go": 3.5, "tool_files.go": 4.0, "tool_search.go": 4.0, "tool_shell.go": 4.0, "tool_ask.go": 4.0,
-	"agent.go": 5.0,
-	"main.go":  7,
+	"agent.go": 5.0, "mcp_serve.go": 6.0, "mcp_serve_http.go": 6.1,
+	"main.go": 7,
 }
 
 const (
