@@ -13,10 +13,12 @@ import (
 )
 
 const (
-	redactMin     = 4  // bytes; a shorter value would mask ordinary text
-	redactEncoded = 6  // bytes from which the encoded forms are looked for too
-	redactWindow  = 64 // most bytes of the shortest form that the skip table uses
-	redactHash    = 15 // bits of the skip table
+	redactMin     = 4   // bytes; a shorter value would mask ordinary text
+	redactEncoded = 6   // bytes from which the encoded forms are looked for too
+	redactHead    = 256 // bytes of a form that the automaton knows; the rest of a longer one is compared
+	redactFollow  = 8   // comparisons going on at once; a further one masks what the automaton knows
+	redactWindow  = 64  // most bytes of the shortest form that the skip table uses
+	redactHash    = 15  // bits of the skip table
 )
 
 // namedSecret is a value that must not be shown and the name that stands for it.
@@ -32,6 +34,7 @@ type namedSecret struct {
 type redactor struct {
 	secrets []namedSecret
 	once    sync.Once // the tables are made at the first use
+	forms   []redactForm
 	nodes   []redactNode
 	root    [256]int32
 	shift   []uint8
@@ -43,9 +46,29 @@ type redactNode struct {
 	child, sibling int32
 	fail           int32
 	depth          int32
-	out            int32 // length of the longest form that ends here, 0 for none
-	name           int32 // whose form it is
+	out            int32 // length of the longest form, or head of one, that ends here, 0 for none
+	form           int32 // that form
 	b              byte
+}
+
+// redactForm is one spelling of a secret.
+type redactForm struct {
+	text string
+	name int32 // of the secret
+	next int32 // another form with the same head, 0 for none
+}
+
+// redactTail is a long form whose head was found: its byte at pos may come next.
+type redactTail struct {
+	form int32
+	pos  int
+}
+
+// redactRun is a place in a text being read.
+type redactRun struct {
+	state int32
+	tails []redactTail
+	spans []redactSpan // what is to be masked, in order
 }
 
 // redactSpan is a stretch of text to mask: forms that overlap are one.
@@ -77,14 +100,15 @@ func (r *redactor) text(s string) string {
 		return s
 	}
 	r.once.Do(r.build)
-	_, spans := r.scan(s, 0, 0, nil)
-	if len(spans) == 0 {
+	var run redactRun
+	r.scan(&run, s, 0)
+	if len(run.spans) == 0 {
 		return s
 	}
 	var b strings.Builder
 	b.Grow(len(s))
 	at := 0
-	for _, span := range spans {
+	for _, span := range run.spans {
 		b.WriteString(s[at:span.start])
 		b.WriteString(r.label(span))
 		at = span.end
@@ -95,21 +119,46 @@ func (r *redactor) text(s string) string {
 
 func (r *redactor) label(s redactSpan) string { return "[secret:" + r.secrets[s.name].Name + "]" }
 
-// scan reads s from a position on, in a given state, and adds what is to be masked to spans, in order.
-func (r *redactor) scan(s string, at int, state int32, spans []redactSpan) (int32, []redactSpan) {
+// scan reads s from a position on.
+func (r *redactor) scan(run *redactRun, s string, at int) {
+	state := run.state
 	for at < len(s) {
-		if state == 0 {
+		if state == 0 && len(run.tails) == 0 {
 			if at = r.skip(s, at); at == len(s) {
 				break
 			}
 		}
+		if len(run.tails) > 0 {
+			r.follow(run, s[at], at)
+		}
 		state = r.step(state, s[at])
 		at++
-		if n := &r.nodes[state]; n.out > 0 {
-			spans = addSpan(spans, redactSpan{at - int(n.out), at, int(n.out), n.name})
+		n := &r.nodes[state]
+		if n.out == 0 {
+			continue
+		}
+		run.spans = addSpan(run.spans, redactSpan{at - int(n.out), at, int(n.out), r.forms[n.form].name})
+		if n.out == redactHead && n.depth == redactHead {
+			for f := n.form; f != 0 && len(run.tails) < redactFollow; f = r.forms[f].next {
+				run.tails = append(run.tails, redactTail{f, redactHead})
+			}
 		}
 	}
-	return state, spans
+	run.state = state
+}
+
+// follow holds the byte at a place against what the long forms go on with.
+func (r *redactor) follow(run *redactRun, b byte, at int) {
+	kept := run.tails[:0]
+	for _, t := range run.tails {
+		f := &r.forms[t.form]
+		if t.pos < len(f.text) && f.text[t.pos] == b {
+			t.pos++
+			run.spans = addSpan(run.spans, redactSpan{at - 1, at + 1, t.pos, f.name}) // the byte before belongs to it
+			kept = append(kept, t)
+		}
+	}
+	run.tails = kept
 }
 
 // skip gives the first position from at on where a form may start, or where too little is left to tell.
@@ -167,35 +216,35 @@ func addSpan(spans []redactSpan, s redactSpan) []redactSpan {
 // build makes the automaton and the skip table.
 func (r *redactor) build() {
 	r.nodes = make([]redactNode, 1)
-	var forms []string
+	r.forms = make([]redactForm, 1) // the first stands for none
 	seen := map[string]bool{}
+	r.window = redactWindow
 	for i, s := range r.secrets {
-		for _, form := range redactForms(s.Value.reveal()) {
-			if !seen[form] {
-				seen[form] = true
-				forms = append(forms, form)
-				r.insert(form, int32(i))
+		for _, text := range redactForms(s.Value.reveal()) {
+			if !seen[text] {
+				seen[text] = true
+				r.forms = append(r.forms, redactForm{text: text, name: int32(i)})
+				r.insert(int32(len(r.forms) - 1))
+				r.window = min(r.window, len(text))
 			}
 		}
 	}
 	r.link()
-	r.window = redactWindow
-	for _, form := range forms {
-		r.window = min(r.window, len(form))
-	}
 	r.shift = slices.Repeat([]uint8{uint8(r.window - 2)}, 1<<redactHash)
-	for _, form := range forms {
+	for _, f := range r.forms[1:] {
 		for end := 3; end <= r.window; end++ {
-			h := redactBlock(form[end-3], form[end-2], form[end-1])
+			h := redactBlock(f.text[end-3], f.text[end-2], f.text[end-1])
 			r.shift[h] = min(r.shift[h], uint8(r.window-end))
 		}
 	}
 }
 
-func (r *redactor) insert(form string, name int32) {
+func (r *redactor) insert(form int32) {
+	head := r.forms[form].text
+	head = head[:min(len(head), redactHead)]
 	state := int32(0)
-	for i := range len(form) {
-		b := form[i]
+	for i := range len(head) {
+		b := head[i]
 		next := r.root[b]
 		if state != 0 {
 			next = r.childOf(state, b)
@@ -210,7 +259,13 @@ func (r *redactor) insert(form string, name int32) {
 		}
 		state = next
 	}
-	r.nodes[state].out, r.nodes[state].name = int32(len(form)), name
+	n := &r.nodes[state]
+	n.out = int32(len(head))
+	if n.form == 0 {
+		n.form = form
+		return
+	}
+	r.forms[form].next, r.forms[n.form].next = r.forms[n.form].next, form // behind the first, which keeps the name
 }
 
 // link sets where each state falls back to, level by level.
@@ -226,7 +281,7 @@ func (r *redactor) link() {
 			n := &r.nodes[next]
 			n.fail = fail
 			if n.out == 0 {
-				n.out, n.name = r.nodes[fail].out, r.nodes[fail].name
+				n.out, n.form = r.nodes[fail].out, r.nodes[fail].form
 			}
 			queue = append(queue, next)
 		}
@@ -296,7 +351,8 @@ func percentEncode(s, bare, space, digits string) string {
 }
 
 // jsonForms escapes a value as JSON encoders do: as little as allowed; signs of HTML as well (Go); all but ASCII as well
-// (Python, PHP), in either case of digits; every control character by number; and once more inside another string.
+// (Python, PHP), quotes and plus by number too (.NET), in either case of digits; every control character by number; and once
+// more inside another string.
 func jsonForms(s string) []string {
 	least := appendJSONString(nil, s)
 	inner := string(least[1 : len(least)-1])
@@ -304,7 +360,7 @@ func jsonForms(s string) []string {
 	forms := []string{inner, string(twice[1 : len(twice)-1])}
 	for _, digits := range [...]string{`\u%04x`, `\u%04X`} {
 		forms = append(forms, jsonEscape(s, digits, "<>&", false, false), jsonEscape(s, digits, "", true, false),
-			jsonEscape(s, digits, "<>&", true, false), jsonEscape(s, digits, "", false, true), jsonEscape(s, digits, "<>&'\"\\", true, true))
+			jsonEscape(s, digits, "<>&", true, false), jsonEscape(s, digits, "", false, true), jsonEscape(s, digits, "<>&'\"\\", true, true), jsonEscape(s, digits, "<>&'\"+`", true, false))
 	}
 	return forms
 }
@@ -331,10 +387,9 @@ func jsonEscape(s, format, signs string, ascii, control bool) string {
 // redactStream masks text that comes in parts, so that a secret cut in two is found all the same. It holds back only what
 // may be the beginning of a secret. It belongs to one goroutine.
 type redactStream struct {
-	r     *redactor
-	held  string
-	state int32
-	spans []redactSpan // in held; one may start before it
+	r    *redactor
+	held string
+	run  redactRun // its spans count from the start of held; one may start before it
 }
 
 func (r *redactor) stream() *redactStream {
@@ -351,8 +406,12 @@ func (s *redactStream) feed(part string) string {
 	}
 	at := len(s.held)
 	s.held += part
-	s.state, s.spans = s.r.scan(s.held, at, s.state, s.spans)
-	return s.give(len(s.held) - int(s.r.nodes[s.state].depth))
+	s.r.scan(&s.run, s.held, at)
+	final := len(s.held) - int(s.r.nodes[s.run.state].depth)
+	if len(s.run.tails) > 0 {
+		final = min(final, len(s.held)-1) // the span that ends here may go on
+	}
+	return s.give(final)
 }
 
 // flush gives the rest; the stream can be used again.
@@ -360,7 +419,7 @@ func (s *redactStream) flush() string {
 	if s.r == nil {
 		return ""
 	}
-	s.state = 0
+	s.run.state, s.run.tails = 0, nil
 	return s.give(len(s.held))
 }
 
@@ -369,25 +428,25 @@ func (s *redactStream) flush() string {
 func (s *redactStream) give(final int) string {
 	var b strings.Builder
 	at := 0
-	for len(s.spans) > 0 {
-		span := s.spans[0]
+	for len(s.run.spans) > 0 {
+		span := s.run.spans[0]
 		if span.end > final {
 			break
 		}
 		b.WriteString(s.held[at:max(at, span.start)])
 		b.WriteString(s.r.label(span))
 		at = span.end
-		s.spans = s.spans[1:]
+		s.run.spans = s.run.spans[1:]
 	}
 	stop := final
-	if len(s.spans) > 0 {
-		stop = min(stop, max(at, s.spans[0].start))
+	if len(s.run.spans) > 0 {
+		stop = min(stop, max(at, s.run.spans[0].start))
 	}
 	b.WriteString(s.held[at:stop])
 	s.held = s.held[final:]
-	for i := range s.spans {
-		s.spans[i].start -= final
-		s.spans[i].end -= final
+	for i := range s.run.spans {
+		s.run.spans[i].start -= final
+		s.run.spans[i].end -= final
 	}
 	return b.String()
 }
