@@ -130,19 +130,19 @@ func newHTTPTransport(c httpConfig) (*httpTransport, error) {
 func entryScrub(u *url.URL, h http.Header) httpScrub {
 	var s httpScrub
 	for name, values := range h {
-		if c := credentialName(name); c || len(values[0]) >= 2*httpSecretMin {
-			s = s.add(values[0], c)
+		if c := credentialName(name); c || len(values[0]) >= httpValueMin {
+			s = s.add(name, values[0], c)
 		}
 	}
-	for _, values := range u.Query() {
+	for name, values := range u.Query() {
 		for _, v := range values {
-			if len(v) >= 2*httpSecretMin {
-				s = s.add(v, false)
+			if credentialName(name) || len(v) >= httpValueMin {
+				s = s.add("address", v, false)
 			}
 		}
 	}
 	if password, ok := u.User.Password(); ok {
-		s = s.add(password, false)
+		s = s.add("address", password, false)
 	}
 	return s
 }
@@ -409,7 +409,7 @@ func (t *httpTransport) header(ctx context.Context, method string) (http.Header,
 				return nil, nil, errors.New("the stored token holds characters that no token has")
 			}
 			h[headerAuthorize] = []string{"Bearer " + v}
-			scrub = scrub.add(v, true)
+			scrub = scrub.add("token", v, false)
 		}
 	}
 	if repeatable(method) {
@@ -424,7 +424,7 @@ func (t *httpTransport) header(ctx context.Context, method string) (http.Header,
 	defer t.mu.Unlock()
 	if t.sessionID != "" {
 		h[headerSession] = []string{t.sessionID}
-		scrub = scrub.add(t.sessionID, true)
+		scrub = scrub.add("session", t.sessionID, false)
 	}
 	if t.revision != "" {
 		h[headerProtocol] = []string{t.revision}

@@ -23,7 +23,7 @@ const (
 	httpErrorText  = 200                 // characters of it that are shown
 	httpStreamMax  = 16 * mcpHTTPMaxBody // bytes of one event stream, all events together; time is the closer limit
 	httpSessionMax = 4 << 10             // bytes of a session id
-	httpSecretMin  = 4                   // bytes; shorter header values are not searched for in error texts
+	httpValueMin   = 8                   // bytes; a shorter value of a header that is no credential may stand in errors
 	httpSegmentMax = 20                  // bytes of a path segment that is shown; longer ones may be keys
 	httpRetryMax   = 366 * 24 * 60 * 60  // seconds; a longer Retry-After is taken as this
 )
@@ -71,30 +71,24 @@ func (e *mcpHTTPError) Unwrap() error {
 	return e.RPC
 }
 
-// httpScrub takes the values that tai itself sends out of a text that a peer or a library wrote.
-type httpScrub []string
+// httpScrub are the values that tai itself sends and that a text written by a peer or a library must not show. The tables
+// for it are made when such a text turns up, which is only when something fails.
+type httpScrub []namedSecret
 
-// add notes a value. Of a credential such as "Bearer x" its words are noted too.
-func (s httpScrub) add(value string, credential bool) httpScrub {
-	parts := []string{value}
+// add notes the value of a header or a part of the address. Of a credential such as "Bearer x" its words are noted too.
+func (s httpScrub) add(name, value string, credential bool) httpScrub {
+	s = append(s, namedSecret{name, secret(value)})
 	if credential {
-		parts = append(parts, strings.Fields(value)...)
-	}
-	for _, p := range parts {
-		if len(p) >= httpSecretMin && !strings.EqualFold(p, "bearer") && !strings.EqualFold(p, "basic") {
-			s = append(s, p)
+		for _, word := range strings.Fields(value) {
+			if !strings.EqualFold(word, "bearer") && !strings.EqualFold(word, "basic") {
+				s = append(s, namedSecret{name, secret(word)})
+			}
 		}
 	}
-	sort.SliceStable(s, func(i, j int) bool { return len(s[i]) > len(s[j]) })
 	return s
 }
 
-func (s httpScrub) text(t string) string {
-	for _, v := range s {
-		t = strings.ReplaceAll(t, v, "[secret]")
-	}
-	return t
-}
+func (s httpScrub) text(t string) string { return newRedactor(s).text(t) }
 
 // clean makes foreign text fit for a line: no tags, no controls, no value that tai sent, at most httpErrorText characters.
 func (s httpScrub) clean(t string) string {

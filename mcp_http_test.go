@@ -692,13 +692,13 @@ func TestHTC16NotMCP(t *testing.T) {
 		body, shown string
 	}{
 		{"plain text", 200, "text/plain", "It works!\n", `not an MCP answer (type "text/plain"): It works!`},
-		{"login page", 200, "text/html; charset=utf-8", page, `not an MCP answer (type "text/html"): Sign in Hello\u001b[2J &amp; key [secret]`},
+		{"login page", 200, "text/html; charset=utf-8", page, `not an MCP answer (type "text/html"): Sign in Hello\u001b[2J &amp; key [secret:Authorization]`},
 		{"gateway page", 502, "text/html", page, "HTTP 502 Bad Gateway"},
 		{"no type", 200, "", "{}", "not an MCP answer"},
 		{"empty 500", 500, "text/plain", "", "HTTP 500 Internal Server Error"},
 		{"unknown status", 599, "text/plain", "\xff\xfe", "HTTP 599 from"},
 		{"broken markup", 400, "text/plain", "<<b>script>alert(1)<</b>/script> 1 < 2 <a", "script"},
-		{"own header in it", 400, "text/plain", "bad key Bearer topsecret99, session s-session1", "bad key [secret], session [secret]"},
+		{"own header in it", 400, "text/plain", "bad key Bearer topsecret99, session s-session1, dG9wc2VjcmV0OTk=", "bad key [secret:Authorization], session [secret:session]"},
 	}
 	for _, tc := range tests {
 		f := newFakeHTTP(t)
@@ -722,7 +722,7 @@ func TestHTC16NotMCP(t *testing.T) {
 		if n := utf8.RuneCountInString(body); n > httpErrorText {
 			t.Errorf("%s: %d characters shown", tc.name, n)
 		}
-		for _, bad := range []string{"<", ">", "alert('", "color", "\x1b", "\n", "topsecret", "queryvalue", "s-session1"} {
+		for _, bad := range []string{"<", ">", "alert('", "color", "\x1b", "\n", "topsecret", "dG9wc2VjcmV0OTk", "queryvalue", "s-session1"} {
 			if strings.Contains(err.Error(), bad) {
 				t.Errorf("%s: %q holds %q", tc.name, err, bad)
 			}
@@ -792,12 +792,12 @@ func TestHTTPToken(t *testing.T) {
 		f.on(methodToolsList, h)
 		_, err := tr.call(context.Background(), rpcMessage{ID: json.RawMessage("4"), Method: methodToolsList})
 		re, _ := errors.AsType[*rpcError](err)
-		if err == nil || !strings.Contains(err.Error(), "hello [secret]") || re != nil && re.Message != "hello [secret]" {
+		if err == nil || !strings.Contains(err.Error(), "hello [secret:token]") || re != nil && re.Message != "hello [secret:token]" {
 			t.Errorf("R9 echoed token: %v, %v", err, re)
 		}
 	}
 	f.on(methodToolsList, fakeHTTPStatus(200, "application/json", `{"jsonrpc":"2.0","id":4,"error":{"code":1,"message":"hello tok-echoed"}}`))
-	if m, err := tr.call(context.Background(), rpcMessage{ID: json.RawMessage("4"), Method: methodToolsList}); err != nil || m.Error.Message != "hello [secret]" {
+	if m, err := tr.call(context.Background(), rpcMessage{ID: json.RawMessage("4"), Method: methodToolsList}); err != nil || m.Error.Message != "hello [secret:token]" {
 		t.Errorf("R9 echoed token: %v, %v", m.Error, err)
 	}
 	value = "a\r\nX: y"
