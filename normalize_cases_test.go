@@ -174,6 +174,8 @@ func TestNormalizeText(t *testing.T) {
 		{name: "block in a quotation", in: "> ```json\n> {\"a\":\n>  {\"command\": \"x\"}}\n> ```\n", want: `[{"name":"a","command":"x"}]`},
 		{name: "block of tildes", in: "~~~\n{\"a\": {\"command\": \"x\"}}\n~~~\n", want: `[{"name":"a","command":"x"}]`},
 		{name: "text right behind the fence", in: "```{\"a\":\n{\"command\": \"x\"}}```", want: `[{"name":"a","command":"x"}]`},
+		{name: "text right before the fence too", in: "```{\"a\":\n{\"command\": \"x\"}}``` like this\nthanks", want: `[{"name":"a","command":"x"}]`},
+		{name: "block on one line", in: "Use ```npx``` or\n```{\"a\": {\"command\": \"x\"}}```\nthanks", want: `[{"name":"a","command":"x"}]`},
 		{name: "longer fence outside", in: "````md\n```json\n{}\n```\n````\n\n```json\n{\"a\": {\"command\": \"x\"}}\n```\n", want: `[{"name":"a","command":"x"}]`},
 		{name: "TOML block before shell block", in: "```sh\nnpx -y @acme/foo\n```\n\n```toml\n[mcp_servers.a]\ncommand = \"x\"\n```\n", want: `[{"name":"a","command":"x"}]`, src: "config-toml", notes: "code block|first"},
 		{name: "shell block alone", in: "Run\n```sh\nnpm i\nnpx -y @acme/foo\n```\n", want: foo, src: "explicit", notes: "code block|command line"},

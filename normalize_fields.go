@@ -286,6 +286,9 @@ func (r *entryReader) readCommand(key string, n confNode) {
 			if words[0] = strings.TrimSpace(words[0]); words[0] == "" {
 				return
 			}
+			if looksLikeSeveral(words[0]) {
+				r.rep.warn("the first item of %s looks like several words; it is kept as one program", key)
+			}
 			r.oneCommand(key, words[0])
 			r.args = append(words[1:], r.args...)
 		}

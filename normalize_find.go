@@ -220,8 +220,11 @@ func (b *confBuilder) document(n confNode) error {
 	case isPlainMap(n, len(inner) > 0):
 		b.plainMap(n)
 	case len(inner) > 0:
-		b.rep.note("the servers were found further down, under %s", placeList(inner))
-		return b.maps(inner, confGate{})
+		err := b.maps(inner, confGate{})
+		if err == nil {
+			b.rep.note("the servers were found further down, under %s", placeList(slices.DeleteFunc(inner, func(p confPlace) bool { return len(p.node.items) == 0 })))
+		}
+		return err
 	default:
 		return fmt.Errorf("no MCP servers were found (looked for %s); the keys are: %s", strings.Join(serverMapKeys(), ", "), keyList(n))
 	}
@@ -290,11 +293,12 @@ func (b *confBuilder) plainMap(n confNode) {
 // maps adds the servers of all places, and switches off what the gate shuts out.
 func (b *confBuilder) maps(places []confPlace, g confGate) error {
 	from := len(b.slots)
-	switch keys := placeList(places); {
-	case !slices.ContainsFunc(places, func(p confPlace) bool { return len(p.node.items) > 0 }):
-		return fmt.Errorf("%s is empty: it holds no server", keys)
-	case slices.ContainsFunc(places, func(p confPlace) bool { return p.path != places[0].path }):
-		b.rep.note("servers were read from several keys together: %s", keys)
+	full := slices.DeleteFunc(slices.Clone(places), func(p confPlace) bool { return len(p.node.items) == 0 })
+	if len(full) == 0 {
+		return fmt.Errorf("%s is empty: it holds no server", placeList(places))
+	}
+	if slices.ContainsFunc(full, func(p confPlace) bool { return p.path != full[0].path }) {
+		b.rep.note("servers were read from several keys together: %s", placeList(full))
 	}
 	for _, p := range places {
 		if err := b.servers(p); err != nil {
@@ -312,17 +316,13 @@ func (b *confBuilder) maps(places []confPlace, g confGate) error {
 	return nil
 }
 
-// placeList names the places of a document, each once; those that are empty only when all are.
+// placeList names the places of a document, each once.
 func placeList(places []confPlace) string {
-	full := slices.DeleteFunc(slices.Clone(places), func(p confPlace) bool { return len(p.node.items) == 0 })
-	if len(full) == 0 {
-		full = places
-	}
 	var names []string
 	seen := map[string]bool{}
-	for i, p := range full {
+	for i, p := range places {
 		if len(names) == 20 {
-			names = append(names, fmt.Sprintf("and %d more", len(full)-i))
+			names = append(names, fmt.Sprintf("and %d more", len(places)-i))
 			break
 		}
 		if !seen[p.path] {
@@ -373,30 +373,30 @@ func topMaps(n confNode) []confPlace {
 		case slices.Contains(serverMapKeys(), m.key), isServerMapKey(m.key) && !looksLikeEntry(m.node):
 			out = append(out, confPlace{confShow(m.key), m.node})
 		case m.node.kind == confMap && (m.key == "mcp" || strings.HasSuffix(m.key, ".mcp")) && !looksLikeEntry(m.node):
-			out = append(out, mcpMaps(m)...)
+			out = append(out, mcpMaps(confShow(m.key), m.node)...)
 		}
 	}
 	return out
 }
 
 // mcpMaps finds the servers inside an mcp key: in a server map there, or as its own members.
-func mcpMaps(m confMember) []confPlace {
+func mcpMaps(path string, n confNode) []confPlace {
 	var out []confPlace
-	for _, inner := range m.node.items {
+	for _, inner := range n.items {
 		if slices.Contains(serverMapKeys(), inner.key) && (inner.node.kind == confMap || inner.node.kind == confList) && !looksLikeEntry(inner.node) {
-			out = append(out, confPlace{confShow(m.key + "." + inner.key), inner.node})
+			out = append(out, confPlace{path + "." + inner.key, inner.node})
 		}
 	}
-	if len(out) > 0 || !hasEntries(m.node) {
+	if len(out) > 0 || !hasEntries(n) {
 		return out
 	}
-	entries := confNode{kind: confMap, line: m.node.line}
-	for _, inner := range m.node.items {
+	entries := confNode{kind: confMap, line: n.line}
+	for _, inner := range n.items {
 		if looksLikeEntry(inner.node) || inner.node.kind == confMap {
 			entries.items = append(entries.items, inner)
 		}
 	}
-	return []confPlace{{confShow(m.key), entries}}
+	return []confPlace{{path, entries}}
 }
 
 // nestedMaps finds the server maps below the top, every one of them, and does not look inside those.
@@ -417,7 +417,7 @@ func nestedMaps(n confNode) []confPlace {
 			case named && (len(m.node.items) == 0 || hasEntries(m.node) || !strings.HasSuffix(m.key, "servers") || strings.HasSuffix(m.key, "_servers")) && !looksLikeEntry(m.node):
 				out = append(out, at)
 			case m.key == "mcp" && hasEntries(m.node) && m.node.kind == confMap:
-				out = append(out, mcpMaps(m)...)
+				out = append(out, mcpMaps(at.path, m.node)...)
 			default:
 				walk(m.node, at.path)
 			}
@@ -484,7 +484,11 @@ func (d *duplicates) walk(n confNode, inMap bool) {
 		seen = make(map[string]bool, len(n.items))
 	}
 	for _, m := range n.items {
-		d.path = append(d.path, m.key)
+		key := m.key
+		if n.kind == confList { // messages about an entry hold its name
+			key = listName(m.node)
+		}
+		d.path = append(d.path, key)
 		if seen[m.key] && d.left > 0 {
 			what := "the last one counts"
 			if !inMap && (isServerMapKey(m.key) || m.key == "mcp") {

@@ -231,6 +231,9 @@ func commandName(command string, args []string) string {
 	case isInterpreter(program):
 		return ""
 	}
+	if looksLikeSeveral(command) { // a whole line that was meant to be split
+		return ""
+	}
 	name := command[strings.LastIndexAny(command, `/\`)+1:]
 	for _, ext := range programEndings() {
 		if n := len(name) - len(ext); n > 0 && strings.EqualFold(name[n:], ext) {

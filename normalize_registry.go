@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,9 +76,9 @@ func readRegistry(n confNode, source string, rep *confReport) (serverEntry, stri
 	case remote >= 0:
 		e = x.fromRemote(remotes[remote].node)
 	case len(remotes) > 0 && len(packages) == 0 && !slices.ContainsFunc(remotes, func(m confMember) bool { return remoteKind(m.node) != "sse" }):
-		err = fmt.Errorf("it offers only the legacy HTTP+SSE transport, which is not supported")
+		err = errors.New("it offers only the legacy HTTP+SSE transport, which is not supported")
 	default:
-		err = fmt.Errorf("it offers nothing that can be run: no npm, pypi, oci or nuget package over stdio and no Streamable HTTP remote")
+		err = errors.New("it offers nothing that can be run: no npm, pypi, oci or nuget package over stdio and no Streamable HTTP remote (the legacy HTTP+SSE transport is not supported)")
 	}
 	if err != nil {
 		return serverEntry{}, name, err

@@ -77,54 +77,77 @@ type codeBlock struct {
 	line int
 }
 
-// fencedBlocks finds the fenced code blocks of a text (CommonMark 4.5, but at any depth of indentation, in quotes and in
+// blockReader is the place in a page while its code blocks are read.
+type blockReader struct {
+	out    []codeBlock
+	body   strings.Builder
+	fence  string // of the open block, "" outside
+	start  int    // line of the first text in it
+	quoted bool   // it stands in a quotation
+	tight  bool   // its text starts right behind the fence and may end right before it, as chat programs copy it
+}
+
+// fencedBlocks finds the fenced code blocks of a text (CommonMark 4.5, but at any depth of indentation, in quotations and in
 // list items too). A block that is never closed runs to the end.
 func fencedBlocks(s string) []codeBlock {
-	var out []codeBlock
-	var body strings.Builder
-	fence, quoted, start, line := "", false, 0, 0
+	r := &blockReader{}
+	line := 0
 	for text := range strings.Lines(s) {
 		line++
-		bare := strings.TrimRight(text, "\r\n")
-		trimmed := strings.TrimLeft(bare, " \t>")
-		if fence != "" {
-			mark, rest := fenceMark(trimmed)
-			if mark != "" && mark[0] == fence[0] && len(mark) >= len(fence) && strings.TrimSpace(rest) == "" {
-				out = append(out, codeBlock{body.String(), start})
-				body.Reset()
-				fence = ""
-				continue
-			}
-			if quoted {
-				text = strings.TrimPrefix(strings.TrimPrefix(strings.TrimLeft(text, " \t"), ">"), " ")
-			}
-			body.WriteString(text)
+		trimmed := strings.TrimLeft(strings.TrimRight(text, "\r\n"), " \t>")
+		if r.fence == "" {
+			r.open(strings.TrimLeft(trimmed, "-*+0123456789.) \t"), line)
+			r.quoted = strings.HasPrefix(strings.TrimLeft(text, " \t"), ">")
 			continue
 		}
-		mark, rest := fenceMark(strings.TrimLeft(trimmed, "-*+0123456789.) \t"))
-		if mark == "" {
+		mark, rest := fenceMark(trimmed)
+		if mark != "" && mark[0] == r.fence[0] && len(mark) >= len(r.fence) && strings.TrimSpace(rest) == "" {
+			r.end()
 			continue
 		}
-		inner, _, closed := strings.Cut(strings.TrimSpace(rest), mark)
-		switch behind := startsJSON(inner); { // text right behind the fence, as chat programs copy it
-		case behind && closed:
-			out = append(out, codeBlock{inner, line})
-			continue
-		case closed: // code inside a line, not a block
-			continue
-		case behind:
-			body.WriteString(inner + "\n")
-			line--
+		if r.quoted {
+			text = strings.TrimPrefix(strings.TrimPrefix(strings.TrimLeft(text, " \t"), ">"), " ")
 		}
-		fence, quoted, start = mark, strings.HasPrefix(strings.TrimLeft(bare, " \t"), ">"), line+1
-		if body.Len() > 0 {
-			line++
+		before, _, closed := strings.Cut(text, r.fence)
+		if !r.tight || !closed {
+			r.body.WriteString(text)
+			continue
 		}
+		r.body.WriteString(before)
+		r.end()
 	}
-	if fence != "" {
-		out = append(out, codeBlock{body.String(), start})
+	if r.fence != "" {
+		r.end()
 	}
-	return out
+	return r.out
+}
+
+// open starts a block on a line that begins with a fence. Code marks that close on the same line are a block only when
+// they hold JSON.
+func (r *blockReader) open(s string, line int) {
+	mark, info := fenceMark(s)
+	if mark == "" {
+		return
+	}
+	inner, _, closed := strings.Cut(strings.TrimSpace(info), mark)
+	tight := startsJSON(inner)
+	if closed && !tight {
+		return
+	}
+	r.fence, r.tight, r.start = mark, tight, line+1
+	if tight {
+		r.start = line
+		r.body.WriteString(inner + "\n")
+	}
+	if closed {
+		r.end()
+	}
+}
+
+func (r *blockReader) end() {
+	r.out = append(r.out, codeBlock{r.body.String(), r.start})
+	r.body.Reset()
+	r.fence = ""
 }
 
 // fenceMark splits a line that starts with three or more backticks or tildes.
