@@ -118,3 +118,36 @@ func clip(s string, max int) string {
 	}
 	return fmt.Sprintf("%s… (%d bytes)", s[:cut], len(s))
 }
+
+// brief returns at most max bytes of s, cut between characters, for a list where the rest can be seen elsewhere.
+func brief(s string, max int) string {
+	if len(s) <= max {
+		return s
+	}
+	for max > 0 && !utf8.RuneStart(s[max]) {
+		max--
+	}
+	return s[:max] + "…"
+}
+
+// quoteWord writes s as one word of a POSIX shell's command line, for a hint that can be pasted. What would not show stays
+// written out, so that a hint may be refused by the shell but never means something else.
+func quoteWord(s string) string {
+	shown := visibleLine(s)
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:=@%+,", r)
+	}
+	if shown != "" && strings.IndexFunc(shown, func(r rune) bool { return !plain(r) }) < 0 {
+		return shown
+	}
+	return "'" + strings.ReplaceAll(shown, "'", `'\''`) + "'"
+}
+
+// quoteLine writes words as one command line.
+func quoteLine(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = quoteWord(w)
+	}
+	return strings.Join(quoted, " ")
+}

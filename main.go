@@ -1,24 +1,86 @@
-// This file is the top of the program: it hands the outside world to run and turns its answer into an exit code.
+// This file is the top of the program: it reads the command line, wires one run and turns its outcome into an exit code. It
+// holds no logic of its own.
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"os"
-
-	_ "modernc.org/sqlite" // the vault's driver
+	"os/signal"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
 )
 
-// version is what tai says of itself; a release build sets it with -ldflags.
-const version = "0.1.0"
-
 func main() {
-	os.Exit(run(context.Background(), os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr))
+	dir, err := os.Getwd()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "tai: the current folder cannot be read: "+err.Error())
+		os.Exit(exitFailed)
+	}
+	// Interrupt and terminate end the run through its contexts, so that servers, log and vault are closed in order. SIGTSTP is
+	// left alone: once a Go program asks for it, it can no longer be stopped by it.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], outside{
+		Getenv: os.Getenv, Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, GOOS: runtime.GOOS, Now: time.Now, Dir: dir,
+	})
+	stop()
+	os.Exit(code)
 }
 
-// run executes one command line and returns the exit code.
-func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
-	fmt.Fprintln(stdout, "tai", version)
-	return 0
+// run executes one command line and returns its exit code.
+func run(ctx context.Context, words []string, out outside) int {
+	asJSON := slices.Contains(words, "--json")
+	inv, err := resolve(words, commands(), promptCommand())
+	if err == nil && inv.given("help") {
+		err = printHelp(out.Stdout, commands(), promptCommand(), inv.cmd.Path)
+		inv = nil
+	}
+	if err == nil && inv != nil {
+		err = execute(ctx, inv, out)
+	}
+	if err == nil {
+		return exitDone
+	}
+	if q, ok := errors.AsType[errQuiet](err); ok {
+		return q.Exit
+	}
+	return tell(err, asJSON, out.Stdout, out.Stderr)
+}
+
+// execute opens the run, runs the command and closes everything, whatever came of it.
+func execute(ctx context.Context, inv *invocation, out outside) error {
+	a, err := openApp(out, inv.flags, inv.cmd.Store, cmp.Or(inv.cmd.Origin, "cli"))
+	if err != nil {
+		return err
+	}
+	inv.app = a
+	err = inv.cmd.Run(ctx, inv)
+	if closeErr := a.close(); closeErr != nil && err == nil {
+		return closeErr
+	} else if closeErr != nil {
+		fmt.Fprintln(out.Stderr, "tai: "+visible(closeErr.Error()))
+	}
+	if ctx.Err() != nil && err != nil {
+		return &cliError{Exit: exitInterrupted, Message: "interrupted", err: err}
+	}
+	return err
+}
+
+// promptCommand is tai without a command: the prompt, or one turn.
+func promptCommand() command {
+	return command{Args: `["PROMPT"]`, Short: "the prompt, or one turn", Example: `tai "what changed in this repository today?"`, Max: 1, Store: storeWrite, Origin: "repl", Flags: []flagSpec{
+		{Name: "p", Help: "one turn with what stands on standard input, then exit"},
+		{Name: "version", Help: "tai's version"},
+	}, Run: cmdPrompt}
+}
+
+func cmdPrompt(ctx context.Context, c *invocation) error {
+	if c.given("version") {
+		return cmdVersion(ctx, c)
+	}
+	return runPrompt(ctx, c)
 }

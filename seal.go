@@ -1,7 +1,10 @@
 // This file owns the type that keeps a secret from being printed, logged or marshalled by accident. It knows no storage.
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // sealedText is what every way of printing a secret gives.
 const sealedText = "[sealed]"
@@ -20,3 +23,14 @@ func (secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, sealedText) }
 func (secret) MarshalText() ([]byte, error) { return []byte(sealedText), nil }
 
 func (secret) MarshalJSON() ([]byte, error) { return []byte(`"` + sealedText + `"`), nil }
+
+// secretName reports a variable's, header's or field's name that speaks of a secret value. It errs towards yes.
+func secretName(name string) bool {
+	n := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+	for _, word := range [...]string{"TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "APIKEY", "PRIVATE", "AUTHORIZATION", "BEARER", "COOKIE"} {
+		if strings.Contains(n, word) {
+			return true
+		}
+	}
+	return n == "KEY" || n == "AUTH" || n == "PAT" || strings.HasSuffix(n, "_KEY") || strings.HasSuffix(n, "_PAT") || strings.HasSuffix(n, "_AUTH") || strings.HasSuffix(n, "_PWD") && n != "OLD_PWD"
+}

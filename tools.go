@@ -41,6 +41,10 @@ type tool struct {
 	// (tool, digest, arguments, person) is filled in.
 	judge func(c toolCall) policyRequest
 
+	// own is set for a tool that decides and records what it does itself, each effect once: it gets its call after the shape and the
+	// schema, and nobody asks or records before it.
+	own bool
+
 	// unattended is set for a tool that talks to the person: true means that none sits there, and the call is refused. Such a tool
 	// never runs beside another.
 	unattended func(c toolCall) bool
@@ -66,6 +70,8 @@ type toolResult struct {
 	Hint       string
 	Rule       string
 	Record     string
+	Content    []json.RawMessage // the parts of a bridged result; nil: Text is all
+	Notice     string            // what a person should know of it
 }
 
 // toolSource is where tools that are not native come from. It approves and audits its own calls.
@@ -119,6 +125,9 @@ func newToolbox(tools []tool, p *policy, a *auditLog, v func(context.Context) (*
 
 // natives gives the native tools in the order they were declared. The caller does not change them.
 func (t *toolbox) natives() []tool { return t.tools }
+
+// native reports whether there is a native tool of that name.
+func (t *toolbox) native(name string) bool { return t.byName[name] != nil }
 
 // def gives the tool as tools/list and the model see it.
 func (tl tool) def() toolDef {
@@ -219,6 +228,9 @@ func (t *toolbox) dispatchNative(ctx context.Context, c toolCall) (toolResult, e
 	if _, err := jsonObject(c.Args); err != nil {
 		return toolResult{}, &rpcError{Code: codeInvalidParams, Message: fmt.Sprintf("arguments of %s: %v", c.Name, err)}
 	}
+	if e.tool.own {
+		return t.dispatchOwn(ctx, e, c)
+	}
 	digest, err := payloadDigest(c.Name, c.Args)
 	if err != nil {
 		return toolResult{}, &rpcError{Code: codeInvalidParams, Message: fmt.Sprintf("arguments of %s: %v", c.Name, err)}
@@ -260,6 +272,24 @@ func (t *toolbox) dispatchNative(ctx context.Context, c toolCall) (toolResult, e
 		return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
 	}
 	return r, nil
+}
+
+// dispatchOwn hands a call to a tool that decides and records itself. Arguments that break its schema never reach it and are
+// recorded here.
+func (t *toolbox) dispatchOwn(ctx context.Context, e *toolEntry, c toolCall) (toolResult, error) {
+	fault := errors.Join(checkJSON(c.Args), e.schema.validate(c.Args))
+	if fault == nil {
+		r, _ := t.keep(ctx, c, t.perform(ctx, e, c))
+		return r, nil
+	}
+	ev := auditEvent{Call: cmp.Or(c.ID, t.audit.nextCall()), Parent: c.Parent, Kind: toolKind, Subject: c.Name, Size: int64(len(c.Args))}
+	for _, event := range []string{auditCallRequested, auditCallStarted, auditCallFailed} {
+		ev.Event = event
+		if err := t.audit.record(ev); err != nil {
+			return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
+		}
+	}
+	return toolResult{Text: fmt.Sprintf("%s: %v", c.Name, fault), IsError: true}, nil
 }
 
 // request fills in what the policy is asked; a tool without judge is judged by its annotations alone.

@@ -1,0 +1,322 @@
+// This file wires one run of tai: where things live, the vault opened when first needed, the policy, the run log, the bridge and
+// the tools. It holds no command.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// outside is the world as run gets it, so that a test can give another one.
+type outside struct {
+	Getenv  func(string) string
+	Environ []string
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	GOOS    string
+	Now     func() time.Time
+	Dir     string // the current folder
+}
+
+// storeUse says what a command does with the vault.
+type storeUse int
+
+const (
+	storeNone  storeUse = iota
+	storeRead           // reads; a missing vault is an empty one, nothing is created
+	storeThere          // writes to a vault that is there, else the same as storeRead
+	storeWrite          // creates the vault if need be
+)
+
+// app is one run. Its parts are made when first needed; close ends them.
+type app struct {
+	out         outside
+	stdin       io.Reader
+	stdout      io.Writer
+	stderr      io.Writer
+	outTerminal bool
+	errTerminal bool
+	person      bool // someone sits at a terminal and can be asked
+	goos        string
+	json        bool
+	home        string
+	root        string
+	profileFlag string
+	origin      string // repl, cli or http, for the run log
+	use         storeUse
+
+	policy *policy
+	audit  *auditLog
+	bridge *mcpBridge
+	http   *http.Client
+
+	console  *console // nil where no person sits
+	mu       sync.Mutex
+	store    *vault
+	storeErr error
+	known    *redactor
+	tools    *toolbox
+}
+
+// openApp makes the parts that cost nothing; files are opened when a command needs them.
+func openApp(out outside, flags map[string][]string, use storeUse, origin string) (*app, error) {
+	a := &app{out: out, stdin: out.Stdin, stdout: out.Stdout, stderr: out.Stderr, goos: out.GOOS, origin: origin, use: use}
+	a.outTerminal, a.errTerminal = writerIsTerminal(out.Stdout), writerIsTerminal(out.Stderr)
+	in, isFile := out.Stdin.(*os.File)
+	a.person = isFile && isTerminal(in) && a.errTerminal
+	get := func(name string) string {
+		if v := flags[name]; len(v) > 0 {
+			return v[len(v)-1]
+		}
+		return ""
+	}
+	a.json, a.profileFlag = get("json") != "", get("profile")
+	var err error
+	if a.home, err = homeFolder(get("home"), out); err != nil {
+		return nil, err
+	}
+	if a.root, err = rootFolder(get("root"), out.Dir); err != nil {
+		return nil, err
+	}
+	if a.person {
+		a.console = &console{in: in, out: out.Stderr}
+	}
+	a.http = newHTTPClient(httpClientConfig{Env: out.Getenv})
+	a.audit = newAuditLog(auditConfig{Dir: filepath.Join(a.home, "runs"), Origin: origin, Now: out.Now, Redact: a.redact})
+	if a.policy, err = a.newPolicy(flags, get); err != nil {
+		return nil, err
+	}
+	a.bridge = newMCPBridge(bridgeConfig{
+		Vault: a.vault, Policy: a.policy, Audit: a.audit, Redact: a.redact, Env: a.lookupEnv, Environ: out.Environ, GOOS: out.GOOS,
+		Profile: a.profile, HTTP: a.http, Taken: a.nativeName, Now: out.Now,
+	})
+	return a, nil
+}
+
+// newPolicy takes the mode from the command line, else from the workspace, else prompt. A wider mode or an allow preset of the
+// workspace counts only if the vault holds that file's hash; what narrows always counts.
+func (a *app) newPolicy(flags map[string][]string, get func(string) string) (*policy, error) {
+	cfg := policyConfig{Mode: modePrompt, Yes: get("yes") != "", Root: a.root, Redact: a.redact}
+	if a.console != nil {
+		cfg.Prompter = a.console
+	}
+	ws, err := loadWorkspacePolicy(filepath.Join(a.root, ".tai"), a.trustedFile)
+	if err != nil {
+		return nil, &cliError{Exit: exitUsage, Message: err.Error(), Hint: "mend or remove the file; a lost deny is worse than no service", err: err}
+	}
+	for _, note := range ws.Notes {
+		fmt.Fprintln(a.stderr, "tai: "+visibleLine(note))
+	}
+	cfg.Presets = ws.Presets
+	if ws.Mode != "" {
+		cfg.Mode, cfg.ModeGiven = ws.Mode, ws.Mode == modeReadOnly
+	}
+	cfg.Show = func(line string) { fmt.Fprintln(a.stderr, "tai: "+line) }
+	modes := 0
+	for flag, mode := range map[string]string{"auto": string(modeAllow), "yolo": string(modeDanger), "permission-mode": get("permission-mode")} {
+		if len(flags[flag]) == 0 {
+			continue
+		}
+		m, err := parseMode(mode, false)
+		if err != nil {
+			return nil, &cliError{Exit: exitUsage, Message: err.Error(), err: err}
+		}
+		cfg.Mode, cfg.ModeGiven = m, true
+		modes++
+	}
+	if modes > 1 {
+		return nil, usageError("", "--auto, --yolo and --permission-mode exclude each other")
+	}
+	return newPolicy(cfg), nil
+}
+
+// trustedFile reports whether the vault holds the hash of a workspace file, because tai wrote it or a person confirmed it.
+func (a *app) trustedFile(sha256 string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), redactTimeout)
+	defer cancel()
+	v, err := a.vault(ctx)
+	if err != nil {
+		return false // in doubt it widens nothing
+	}
+	_, err = v.setting(ctx, "trusted-file:"+sha256)
+	return err == nil
+}
+
+// homeFolder finds tai's data folder: the flag, TAI_HOME, else the system's place for application data.
+func homeFolder(flag string, out outside) (string, error) {
+	if flag == "" {
+		flag = out.Getenv("TAI_HOME")
+	}
+	if flag != "" {
+		return absolute(flag, out.Dir), nil
+	}
+	user := out.Getenv("HOME")
+	switch out.GOOS {
+	case "windows":
+		if dir := out.Getenv("LOCALAPPDATA"); dir != "" {
+			return filepath.Join(dir, "tai"), nil
+		}
+		user = out.Getenv("USERPROFILE")
+	case "darwin":
+		if user != "" {
+			return filepath.Join(user, "Library", "Application Support", "tai"), nil
+		}
+	default:
+		if dir := out.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+			return filepath.Join(dir, "tai"), nil
+		}
+	}
+	if user == "" {
+		return "", usageError("give --home or TAI_HOME", "no home folder is known")
+	}
+	return filepath.Join(user, ".local", "share", "tai"), nil
+}
+
+// rootFolder resolves the workspace once, so that a link changed later moves nothing (ROO-05).
+func rootFolder(flag, dir string) (string, error) {
+	root, err := filepath.EvalSymlinks(absolute(flag, dir))
+	if err != nil {
+		return "", usageError("--root names a folder that is there", "workspace %s cannot be used: %v", quoteClip(flag), unwrapPath(err))
+	}
+	if info, err := os.Stat(root); err != nil || !info.IsDir() {
+		return "", usageError("--root names a folder", "workspace %s is no folder", quoteClip(flag))
+	}
+	return root, nil
+}
+
+func unwrapPath(err error) error {
+	if pe, ok := errors.AsType[*os.PathError](err); ok {
+		return pe.Err
+	}
+	return err
+}
+
+func absolute(path, dir string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
+}
+
+func writerIsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && isTerminal(f)
+}
+
+// vault opens the vault on first use; later uses get the same one.
+func (a *app) vault(ctx context.Context) (*vault, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.store == nil && a.storeErr == nil {
+		mode := vaultRead
+		if _, there, err := vaultPath(a.home); a.use == storeWrite || a.use == storeThere && err == nil && there {
+			mode = vaultWrite
+		}
+		a.store, a.storeErr = openVault(ctx, a.home, mode, a.out.Now)
+	}
+	return a.store, a.storeErr
+}
+
+// profile gives the profile to work in: the flag, which must name one that is there, else the stored current one.
+func (a *app) profile(ctx context.Context) (string, error) {
+	v, err := a.vault(ctx)
+	if err != nil {
+		return "", err
+	}
+	if a.profileFlag == "" {
+		return v.currentProfile(ctx)
+	}
+	list, err := v.profiles(ctx)
+	if err != nil {
+		return "", err
+	}
+	if !slices.ContainsFunc(list, func(p profileInfo) bool { return p.Name == a.profileFlag }) {
+		return "", usageError("tai profile list shows the names, tai profile create makes one", "no such profile: %s", quoteClip(a.profileFlag))
+	}
+	return a.profileFlag, nil
+}
+
+func (a *app) lookupEnv(name string) (string, bool) {
+	for i := len(a.out.Environ) - 1; i >= 0; i-- {
+		if k, v, ok := strings.Cut(a.out.Environ[i], "="); ok && k == name {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// redact takes every known secret out of a text: those of the vault, and the values of variables that are named like one. A
+// vault that cannot be read hides nothing less than the text.
+func (a *app) redact(s string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), redactTimeout) // a text is redacted also after its call was cancelled
+	defer cancel()
+	r, err := a.redactor(ctx)
+	if err != nil {
+		return "[withheld: the vault's secrets cannot be read, so nothing can be redacted]"
+	}
+	return r.text(s)
+}
+
+func (a *app) redactor(ctx context.Context) (*redactor, error) {
+	a.mu.Lock()
+	known := a.known
+	a.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	v, err := a.vault(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := v.knownSecrets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range a.out.Environ {
+		if k, value, ok := strings.Cut(kv, "="); ok && secretName(k) && len(value) >= secretEnvMin {
+			list = append(list, namedSecret{Name: k, Value: secret(value)})
+		}
+	}
+	known = newRedactor(list)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.known = known
+	return known, nil
+}
+
+// redactTimeout bounds reading the secrets once.
+const redactTimeout = 5 * time.Second
+
+// secretEnvMin is the length in bytes below which a variable's value is no secret worth hiding: flags and numbers.
+const secretEnvMin = 8
+
+// secretsChanged makes the next redaction read the secrets anew.
+func (a *app) secretsChanged() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.known = nil
+}
+
+// close ends the servers, the run log and the vault, in this order.
+func (a *app) close() error {
+	err := errors.Join(a.bridge.close(), a.audit.close())
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.store != nil {
+		err = errors.Join(err, a.store.close())
+	}
+	if err != nil {
+		return fmt.Errorf("end: %w", err)
+	}
+	return nil
+}

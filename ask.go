@@ -1,0 +1,141 @@
+// This file asks the person on a plain line: the consent, whole, then one documented answer. It decides nothing.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// console is where a person sits: a terminal for input and one for what tai says to them. It implements prompter.
+type console struct {
+	in  *os.File
+	out io.Writer
+
+	lines *bufio.Reader
+}
+
+// answerMax bounds one typed answer in bytes.
+const answerMax = 4 << 10
+
+var errNoAnswer = errors.New("no answer was given")
+
+// confirm shows a consent in full and waits for one of its answers. What was typed before the question appeared does not count.
+func (c *console) confirm(ctx context.Context, q consent) (consentAnswer, error) {
+	width := c.width()
+	fmt.Fprint(c.out, renderConsent(q, width))
+	for {
+		if err := flushInput(c.in); err != nil {
+			return consentAnswer{}, fmt.Errorf("ask for consent: %w", err)
+		}
+		choices := q.choices(width)
+		fmt.Fprint(c.out, consentOwn+"your answer ("+choiceKeys(choices)+"): ")
+		line, err := c.readLine(ctx)
+		if err != nil {
+			return consentAnswer{}, err
+		}
+		a, ok := parseConsentAnswer(line, choices)
+		switch {
+		case ok && a.Key == choiceOpen:
+			q = q.unfolded()
+			fmt.Fprint(c.out, renderConsent(q, width))
+		case ok:
+			return a, nil
+		}
+	}
+}
+
+func choiceKeys(choices []consentChoice) string {
+	keys := make([]string, len(choices))
+	for i, ch := range choices {
+		keys[i] = ch.Key
+	}
+	return strings.Join(keys, " ")
+}
+
+func (c *console) width() int {
+	if f, ok := c.out.(*os.File); ok {
+		if cols, _, ok := terminalSize(f); ok {
+			return cols
+		}
+	}
+	return 0
+}
+
+// ask puts one question of a tool to the person (part of asker). What the tool says is marked as foreign on every line.
+func (c *console) ask(ctx context.Context, question string, choices []string, def string) (string, error) {
+	for line := range strings.SplitSeq(visible(question), "\n") {
+		fmt.Fprintln(c.out, consentText+line)
+	}
+	for i, choice := range choices {
+		fmt.Fprintf(c.out, "%s%d  %s\n", consentText, i+1, visibleLine(choice))
+	}
+	for {
+		if err := flushInput(c.in); err != nil {
+			return "", fmt.Errorf("ask: %w", err)
+		}
+		fmt.Fprint(c.out, consentOwn+"your answer"+defaultText(def)+": ")
+		line, err := c.readLine(ctx)
+		if err != nil {
+			return "", err
+		}
+		if line == "" && def != "" {
+			return def, nil
+		}
+		if len(choices) == 0 && line != "" {
+			return line, nil
+		}
+		if n, err := strconv.Atoi(line); err == nil && n >= 1 && n <= len(choices) {
+			return choices[n-1], nil
+		}
+		if slices.Contains(choices, line) {
+			return line, nil
+		}
+	}
+}
+
+func defaultText(def string) string {
+	if def == "" {
+		return ""
+	}
+	return " (Enter: " + visibleLine(def) + ")"
+}
+
+// readLine reads one line from the terminal. The reader goroutine outlives a cancelled wait only until the next line end: a
+// terminal read cannot be interrupted on every system.
+func (c *console) readLine(ctx context.Context) (string, error) {
+	type answer struct {
+		line string
+		err  error
+	}
+	if c.lines == nil {
+		c.lines = bufio.NewReaderSize(c.in, answerMax)
+	}
+	got := make(chan answer, 1)
+	go func() { // ends at a line end or the end of input
+		line, err := c.lines.ReadSlice('\n')
+		got <- answer{string(line), err}
+	}()
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case a := <-got:
+		if a.err != nil && a.line == "" {
+			return "", errNoAnswer
+		}
+		return trimLineEnd(a.line), nil
+	}
+}
+
+func trimLineEnd(s string) string {
+	for len(s) > 0 && (s[len(s)-1] == '\n' || s[len(s)-1] == '\r') {
+		s = s[:len(s)-1]
+	}
+	return s
+}

@@ -1,0 +1,216 @@
+// This file owns what every command line shares: exit codes, flags, and how a failure is said. It knows no command.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Exit codes of tai.
+const (
+	exitDone        = 0
+	exitFailed      = 1   // a tool's own failure, network, disk
+	exitUsage       = 2   // usage or unusable input
+	exitRefused     = 3   // by policy, consent or pin
+	exitLogin       = 4   // a login is needed
+	exitInterrupted = 130 // by the person
+)
+
+// flagSpec declares one flag. Value names what follows it; "" means a switch. Many flags may be given more than once.
+type flagSpec struct {
+	Name, Value, Help string
+	Many              bool
+}
+
+// globalFlags are known to every command.
+func globalFlags() []flagSpec {
+	return []flagSpec{
+		{Name: "json", Help: "one JSON document on stdout"},
+		{Name: "root", Value: "DIR", Help: "the workspace (default: the current folder)"},
+		{Name: "home", Value: "DIR", Help: "tai's data folder (default: TAI_HOME, else the system's)"},
+		{Name: "profile", Value: "NAME", Help: "the profile to work in"},
+		{Name: "permission-mode", Value: "MODE", Help: "read-only, prompt, allow or danger-full-access"},
+		{Name: "auto", Help: "the same as --permission-mode allow"},
+		{Name: "yolo", Help: "the same as --permission-mode danger-full-access"},
+		{Name: "yes", Help: "answer this command's one question with yes"},
+		{Name: "help", Help: "show the help of the command"},
+	}
+}
+
+// cliError is a failure as a person or a program sees it.
+type cliError struct {
+	Exit    int
+	Message string
+	Rule    string
+	Hint    string
+	err     error
+}
+
+func (e *cliError) Error() string { return e.Message }
+
+func (e *cliError) Unwrap() error { return e.err }
+
+func usageError(hint, format string, args ...any) error {
+	return &cliError{Exit: exitUsage, Message: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// parseWords reads words against flags. A flag may stand anywhere before --; --name=value and --name value mean the same.
+func parseWords(words []string, specs []flagSpec) (args, rest []string, dash bool, flags map[string][]string, err error) {
+	flags = map[string][]string{}
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		if w == "--" {
+			return args, words[i+1:], true, flags, nil
+		}
+		if len(w) < 2 || w[0] != '-' {
+			args = append(args, w)
+			continue
+		}
+		name, value, inline := strings.Cut(strings.TrimLeft(w, "-"), "=")
+		k := slices.IndexFunc(specs, func(s flagSpec) bool { return s.Name == name })
+		if k < 0 || !strings.HasPrefix(w, "--") && len(name) > 1 {
+			return nil, nil, false, nil, usageError(nearest(name, specs), "unknown flag %s", visibleLine(w))
+		}
+		spec := specs[k]
+		switch {
+		case spec.Value == "" && inline:
+			return nil, nil, false, nil, usageError("", "flag --%s takes no value", spec.Name)
+		case spec.Value != "" && !inline && i+1 >= len(words):
+			return nil, nil, false, nil, usageError("", "flag --%s needs %s", spec.Name, spec.Value)
+		case spec.Value != "" && !inline:
+			i++
+			value = words[i]
+		case spec.Value == "":
+			value = "true"
+		}
+		if len(flags[name]) > 0 && !spec.Many && spec.Value != "" {
+			return nil, nil, false, nil, usageError("", "flag --%s is given twice", spec.Name)
+		}
+		flags[name] = append(flags[name], value)
+	}
+	return args, nil, false, flags, nil
+}
+
+// nearest suggests the flag that a wrong one may have meant.
+func nearest(name string, specs []flagSpec) string {
+	for _, s := range specs {
+		if len(name) > 2 && (strings.HasPrefix(s.Name, name) || strings.HasPrefix(name, s.Name)) {
+			return "did you mean --" + s.Name + "?"
+		}
+	}
+	return "the flags are in the command's --help; what belongs to another program goes after --"
+}
+
+// failure gives an error the form in which it is told: exit code, rule and hint.
+func failure(err error) *cliError {
+	if ce, ok := errors.AsType[*cliError](err); ok {
+		return ce
+	}
+	ce := &cliError{Exit: exitFailed, Message: err.Error(), err: err}
+	if re, ok := errors.AsType[*refusedError](err); ok {
+		ce.Exit, ce.Rule, ce.Hint = exitRefused, re.Rule, re.Hint
+		return ce
+	}
+	he, isHTTP := errors.AsType[*mcpHTTPError](err)
+	_, own := errors.AsType[*credentialsError](err)
+	switch {
+	case errors.Is(err, context.Canceled):
+		ce.Exit = exitInterrupted
+	case own:
+		ce.Hint = "check your credentials in the entry's headers"
+	case isHTTP && he.Status == 401:
+		ce.Exit, ce.Hint = exitLogin, "the server wants a login"
+	case errors.Is(err, errServerUnknown):
+		ce.Hint = "tai mcp list shows the names"
+	case errors.Is(err, errNotEnabled):
+		ce.Exit, ce.Rule, ce.Hint = exitRefused, "enablement", "tai mcp enable SERVER allows it for the profile"
+	case errors.Is(err, errNoSuchTool):
+		ce.Hint = "tai mcp tools SERVER shows the names"
+	case errors.Is(err, errBadArguments):
+		ce.Exit = exitUsage
+	}
+	return ce
+}
+
+// tell writes a failure: a sentence and a hint on stderr, or the document on stdout.
+func tell(err error, asJSON bool, stdout, stderr io.Writer) int {
+	ce := failure(err)
+	message := visible(ce.Message)
+	if asJSON {
+		doc := struct {
+			Error jsonFailure `json:"error"`
+		}{jsonFailure{ce.Exit, message, ce.Rule, ce.Hint}}
+		if err := writeJSON(stdout, doc); err != nil {
+			fmt.Fprintln(stderr, "tai: "+err.Error())
+		}
+		return ce.Exit
+	}
+	fmt.Fprintln(stderr, "tai: "+message)
+	if ce.Hint != "" {
+		fmt.Fprintln(stderr, "hint: "+visible(ce.Hint))
+	}
+	return ce.Exit
+}
+
+type jsonFailure struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Rule    string `json:"rule,omitempty"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+// writeJSON writes one document and a line end, with no escapes for HTML.
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("write the answer: %w", err)
+	}
+	return nil
+}
+
+// writeJSONLine writes one document as one line.
+func writeJSONLine(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("write the answer: %w", err)
+	}
+	return nil
+}
+
+// errQuiet is a failure that was told already; only its code is left.
+type errQuiet struct{ Exit int }
+
+func (e errQuiet) Error() string { return fmt.Sprintf("exit %d", e.Exit) }
+
+// orEmpty keeps a list from being null in JSON.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// worse keeps the first failure, so that one exit code and one message tell what went wrong first.
+func worse(have, err error) error {
+	if have == nil {
+		return err
+	}
+	return have
+}
+
+// readBounded reads all of r. One byte over the limit is handed on, so that the reader of the text names its own limit.
+func readBounded(r io.Reader, limit int64, what string) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", visibleLine(what), err)
+	}
+	return b, nil
+}

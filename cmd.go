@@ -1,0 +1,38 @@
+// This file owns the shape of a command and of one command being run. It knows no command.
+package main
+
+import "context"
+
+// command is one command of the tree. Its last word names the deed.
+type command struct {
+	Path    string // words, such as "mcp add"
+	Args    string // usage of its arguments
+	Short   string // one line
+	Long    string // further lines for its own help, may be empty
+	Example string // a real line
+	Flags   []flagSpec
+	Min     int // arguments it needs
+	Max     int // arguments it takes; -1 for any number
+	Store   storeUse
+	Origin  string // of its run log; "" means cli
+	Run     func(context.Context, *invocation) error
+}
+
+// invocation is one command being run, from the shell or from the prompt.
+type invocation struct {
+	*app
+	cmd   command
+	args  []string
+	rest  []string // after --
+	dash  bool     // whether there was a --
+	flags map[string][]string
+}
+
+func (c *invocation) flag(name string) string {
+	if v := c.flags[name]; len(v) > 0 {
+		return v[len(v)-1]
+	}
+	return ""
+}
+
+func (c *invocation) given(name string) bool { return len(c.flags[name]) > 0 }

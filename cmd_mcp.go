@@ -1,0 +1,415 @@
+// This file holds the commands that bring MCP servers in, list them and switch them: tai mcp add, list, enable, disable,
+// remove, normalize.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+)
+
+// configMax bounds a pasted config in bytes; normalize refuses what is larger.
+const configMax = 1 << 20
+
+func mcpCommands() []command {
+	return []command{
+		{Path: "mcp add", Args: "SOURCE | NAME URL | NAME -- COMMAND ARGS…", Short: "bring an MCP server in: show what will run, check it live, store it",
+			Long:    "SOURCE is JSON or TOML text, a file, - for standard input, a URL, a README run line, or a stored name.",
+			Example: "tai mcp add files -- npx -y @modelcontextprotocol/server-filesystem .",
+			Flags: []flagSpec{{Name: "name", Value: "NAME", Help: "the server's name"}, {Name: "header", Value: "'K: V'", Help: "a header for a remote server", Many: true},
+				{Name: "env", Value: "K=V", Help: "a variable for a started server", Many: true}, {Name: "cwd", Value: "DIR", Help: "the folder it starts in"}, {Name: "disabled", Help: "store it without enabling it"}},
+			Max: -1, Store: storeWrite, Run: cmdMCPAdd},
+		{Path: "mcp list", Short: "stored servers with their transport, profiles and tools", Example: "tai mcp list --json", Store: storeRead, Run: cmdMCPList},
+		{Path: "mcp enable", Args: "SERVER", Short: "offer a server's tools in a profile", Example: "tai mcp enable files --profile work", Min: 1, Max: 1, Store: storeThere, Run: cmdMCPEnable},
+		{Path: "mcp disable", Args: "SERVER", Short: "stop offering a server's tools in a profile", Example: "tai mcp disable files", Min: 1, Max: 1, Store: storeThere, Run: cmdMCPDisable},
+		{Path: "mcp remove", Args: "SERVER", Short: "delete a server with its profile rows, pins and tokens", Example: "tai mcp remove files --yes", Min: 1, Max: 1, Store: storeThere, Run: cmdMCPRemove},
+		{Path: "mcp normalize", Args: "[FILE|-]", Short: "show the entries that a pasted config gives, changing nothing", Example: "tai mcp normalize config.json --os windows",
+			Flags: []flagSpec{{Name: "os", Value: "GOOS", Help: "read it for this system (default: this one)"}, {Name: "name", Value: "NAME", Help: "the name of a bare entry"}}, Max: 1, Store: storeRead, Run: cmdMCPNormalize},
+	}
+}
+
+// cmdMCPAdd reads the source, and registers each entry that it gives.
+func cmdMCPAdd(ctx context.Context, c *invocation) error {
+	res, err := readSource(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := applyEntryFlags(c, res.Servers); err != nil {
+		return err
+	}
+	c.say(res.Notes, "note")
+	c.say(res.Warnings, "warning")
+	var out []addedJSON
+	var failed error
+	for _, e := range res.Servers {
+		r, err := c.bridge.register(ctx, e, registerOptions{Profile: c.profileFlag, Yes: "--yes"})
+		if err != nil {
+			failed = worse(failed, err)
+			if len(res.Servers) > 1 {
+				fmt.Fprintln(c.stderr, "tai: "+visible(failure(err).Message))
+			}
+			continue
+		}
+		if r.Status == statusLogin {
+			failed = worse(failed, &cliError{Exit: exitLogin, Message: fmt.Sprintf("mcp server %s: %s", quoteClip(r.Name), r.Hint), Hint: "add an Authorization header: tai mcp add " + quoteWord(r.Name) + " URL --header 'Authorization: Bearer ${TOKEN}'"})
+			continue
+		}
+		out = append(out, addedJSONOf(r))
+		if !c.json {
+			printAdded(c.stdout, r)
+		}
+		c.say(r.Warnings, "warning")
+	}
+	if c.json && failed == nil {
+		return writeJSON(c.stdout, map[string]any{"servers": out, "notes": orEmpty(res.Notes), "warnings": orEmpty(res.Warnings)})
+	}
+	return failed
+}
+
+type addedJSON struct {
+	Name     string   `json:"name"`
+	Status   string   `json:"status"`
+	Profile  string   `json:"profile"`
+	Tools    []string `json:"tools"`
+	Withheld []string `json:"withheld,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+func addedJSONOf(r registered) addedJSON {
+	a := addedJSON{Name: r.Name, Status: r.Status, Profile: r.Profile, Tools: []string{}, Warnings: r.Warnings}
+	for _, t := range r.Tools {
+		if t.State == stateWithheld {
+			a.Withheld = append(a.Withheld, t.Name)
+		} else if t.State != stateUnusable {
+			a.Tools = append(a.Tools, t.Name)
+		}
+	}
+	return a
+}
+
+func printAdded(w io.Writer, r registered) {
+	count := map[toolState]int{}
+	for _, t := range r.Tools {
+		count[t.State]++
+	}
+	fmt.Fprintf(w, "%s: %s for profile %s, %s\n", visibleLine(r.Name), r.Status, visibleLine(r.Profile), countText(len(r.Tools), count))
+	for _, t := range r.Tools {
+		if t.State == stateGranted {
+			fmt.Fprintf(w, "  %s  %s\n", visibleLine(t.Name), brief(visibleLine(summaryLine(t.Description)), 100))
+		}
+	}
+	if count[stateWithheld] > 0 {
+		fmt.Fprintf(w, "  %d withheld: tai mcp check %s shows the difference\n", count[stateWithheld], quoteWord(r.Name))
+	}
+}
+
+func countText(total int, count map[toolState]int) string {
+	text := fmt.Sprintf("%d tools", total)
+	if total == 1 {
+		text = "1 tool"
+	}
+	for _, s := range []toolState{stateWithheld, stateDenied, stateOverCap, stateUnusable} {
+		if count[s] > 0 {
+			text += fmt.Sprintf(", %d %s", count[s], s)
+		}
+	}
+	return text
+}
+
+// readSource finds out what the words of tai mcp add mean.
+func readSource(ctx context.Context, c *invocation) (normalizeResult, error) {
+	o := normalizeOptions{OS: c.goos, Name: c.flag("name")}
+	rows, err := c.storedEntries(ctx)
+	if err != nil {
+		return normalizeResult{}, err
+	}
+	o.Stored = rows
+	args := c.args
+	if c.dash {
+		return commandSource(args, c.rest, o)
+	}
+	if len(args) == 2 && o.Name == "" && isAddress(args[1]) {
+		o.Name, args = args[0], args[1:]
+	}
+	if len(args) == 0 {
+		return normalizeResult{}, usageError("tai mcp add --help shows the forms", "nothing to add")
+	}
+	text := []byte(args[0])
+	if len(args) > 1 {
+		words := make([]string, len(args))
+		for i, a := range args {
+			words[i] = quoteWord(a)
+		}
+		text = []byte(strings.Join(words, " "))
+	} else if text, err = sourceText(args[0], c.stdin, rows); err != nil {
+		return normalizeResult{}, err
+	}
+	res, err := normalize(text, o)
+	if err != nil {
+		return res, &cliError{Exit: exitUsage, Message: err.Error(), Hint: sourceHint(err), err: err}
+	}
+	if o.Name != "" && len(res.Servers) == 1 {
+		res.Servers[0].Name = o.Name
+	}
+	return res, nil
+}
+
+func sourceHint(err error) string {
+	if strings.Contains(err.Error(), "GitHub") {
+		return "not yet: paste the config or the run line from the repository's README, or name the package: tai mcp add NAME -- npx -y PACKAGE"
+	}
+	return "tai mcp normalize shows how a config is read"
+}
+
+// commandSource is the form NAME -- COMMAND ARGS…: the words are taken as they are, none is split.
+func commandSource(args, rest []string, o normalizeOptions) (normalizeResult, error) {
+	if len(rest) == 0 {
+		return normalizeResult{}, usageError("tai mcp add NAME -- COMMAND ARGS…", "no command follows --")
+	}
+	if len(args) > 1 || len(args) == 1 && o.Name != "" {
+		return normalizeResult{}, usageError("tai mcp add NAME -- COMMAND ARGS…", "one name was expected before --")
+	}
+	if len(args) == 1 {
+		o.Name = args[0]
+	}
+	e := serverEntry{Name: o.Name, Transport: "stdio", Command: rest[0], Args: rest[1:], Source: "explicit"}
+	if e.Name == "" {
+		bare, err := json.Marshal(map[string]any{"command": e.Command, "args": orEmpty(e.Args)})
+		if err != nil {
+			return normalizeResult{}, err
+		}
+		res, err := normalize(bare, o)
+		if err != nil {
+			return res, &cliError{Exit: exitUsage, Message: err.Error(), Hint: "name it: tai mcp add NAME -- COMMAND ARGS…", err: err}
+		}
+		e.Name = res.Servers[0].Name
+	}
+	if e.Command == "" {
+		return normalizeResult{}, usageError("tai mcp add NAME -- COMMAND ARGS…", "the command is empty")
+	}
+	return normalizeResult{Servers: []serverEntry{e}}, nil
+}
+
+func isAddress(s string) bool {
+	return strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "${")
+}
+
+// sourceText gives the bytes to read: standard input for -, a file that is there, else the word itself. A stored name wins over
+// a file of that name.
+func sourceText(word string, stdin io.Reader, stored []serverEntry) ([]byte, error) {
+	if word == "-" {
+		return readBounded(stdin, configMax, "standard input")
+	}
+	if slices.ContainsFunc(stored, func(e serverEntry) bool { return e.Name == word }) || strings.ContainsAny(word, "{\n") {
+		return []byte(word), nil
+	}
+	info, err := os.Stat(word)
+	if err != nil || info.IsDir() {
+		if looksLikeFile(word) {
+			return nil, usageError("", "no such file: %s", visibleLine(word))
+		}
+		return []byte(word), nil
+	}
+	f, err := os.Open(word)
+	if err != nil {
+		return nil, fmt.Errorf("read config: %w", err)
+	}
+	defer f.Close()
+	return readBounded(f, configMax, word)
+}
+
+// looksLikeFile reports a word that can only be meant as a file.
+func looksLikeFile(s string) bool {
+	if isAddress(s) || strings.ContainsAny(s, " \t") {
+		return false
+	}
+	return strings.HasSuffix(s, ".json") || strings.HasSuffix(s, ".toml") || strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../") || strings.HasPrefix(s, "/") || strings.HasPrefix(s, "~/")
+}
+
+// applyEntryFlags lays --header, --env, --cwd and --disabled over the entries.
+func applyEntryFlags(c *invocation, servers []serverEntry) error {
+	if len(servers) > 1 && (c.given("header") || c.given("env") || c.given("cwd") || c.given("name")) {
+		return usageError("", "--name, --header, --env and --cwd are for one server, the source gives %d", len(servers))
+	}
+	for i := range servers {
+		e := &servers[i]
+		for _, h := range c.flags["header"] {
+			k, v, ok := strings.Cut(h, ":")
+			if !ok || e.Transport != "http" {
+				return usageError("--header 'Name: value', for remote servers", "header %s cannot be used", quoteClip(k))
+			}
+			e.Headers = withPair(e.Headers, strings.TrimSpace(k), strings.TrimSpace(v))
+		}
+		for _, kv := range c.flags["env"] {
+			k, v, ok := strings.Cut(kv, "=")
+			if !ok || k == "" || e.Transport != "stdio" {
+				return usageError("--env NAME=value, for started servers", "variable %s cannot be used", quoteClip(k))
+			}
+			e.Env = withPair(e.Env, k, v)
+		}
+		if c.given("cwd") {
+			e.Cwd = c.flag("cwd")
+		}
+		if c.given("disabled") {
+			off := false
+			e.Enabled = &off
+		}
+	}
+	return nil
+}
+
+func withPair(m map[string]string, k, v string) map[string]string {
+	if m == nil {
+		m = map[string]string{}
+	}
+	m[k] = v
+	return m
+}
+
+// say prints notes and warnings on stderr, one line each.
+func (c *invocation) say(lines []string, kind string) {
+	for _, l := range lines {
+		fmt.Fprintln(c.stderr, kind+": "+visibleLine(c.redact(l)))
+	}
+}
+
+func cmdMCPList(ctx context.Context, c *invocation) error {
+	v, err := c.vault(ctx)
+	if err != nil {
+		return err
+	}
+	rows, err := v.servers(ctx)
+	if err != nil {
+		return err
+	}
+	profile, err := c.profile(ctx)
+	if err != nil {
+		return err
+	}
+	list := make([]serverSummary, 0, len(rows))
+	for _, row := range rows {
+		tools, err := v.cachedTools(ctx, row.Name)
+		if err != nil {
+			return err
+		}
+		s := summarize(row, tools, profile)
+		s.Command, s.URL = c.redact(s.Command), c.redact(s.URL)
+		for i, a := range s.Args {
+			s.Args[i] = c.redact(a)
+		}
+		list = append(list, s)
+	}
+	if c.json {
+		return writeJSON(c.stdout, map[string]any{"servers": list})
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(c.stdout, "no MCP servers are stored; tai mcp add brings one in")
+	}
+	for _, s := range list {
+		what := s.URL
+		if s.Transport == "stdio" {
+			what = quoteLine(slices.Concat([]string{s.Command}, s.Args))
+		}
+		extra := ""
+		if s.Withheld > 0 {
+			extra = fmt.Sprintf(" (%d withheld)", s.Withheld)
+		}
+		fmt.Fprintf(c.stdout, "%s  %s  %s  %d tools%s  %s\n", visibleLine(s.Name), s.Transport, s.State, s.Tools, extra, visibleLine(what))
+	}
+	return nil
+}
+
+func cmdMCPEnable(ctx context.Context, c *invocation) error { return switchServer(ctx, c, true) }
+
+func cmdMCPDisable(ctx context.Context, c *invocation) error { return switchServer(ctx, c, false) }
+
+func switchServer(ctx context.Context, c *invocation, on bool) error {
+	name := c.args[0]
+	profile, err := c.bridge.turn(ctx, name, c.profileFlag, on)
+	if err != nil {
+		return err
+	}
+	state := statusDisabled
+	if on {
+		state = statusEnabled
+	}
+	if c.json {
+		return writeJSON(c.stdout, map[string]string{"name": name, "profile": profile, "state": state})
+	}
+	fmt.Fprintf(c.stdout, "%s: %s for profile %s\n", visibleLine(name), state, visibleLine(profile))
+	return nil
+}
+
+func cmdMCPRemove(ctx context.Context, c *invocation) error {
+	name := c.args[0]
+	if err := c.bridge.remove(ctx, name, "--yes"); err != nil {
+		return err
+	}
+	if c.json {
+		return writeJSON(c.stdout, map[string]string{"name": name, "state": "removed"})
+	}
+	fmt.Fprintf(c.stdout, "%s: removed with its profile rows, pins and tokens\n", visibleLine(name))
+	return nil
+}
+
+func cmdMCPNormalize(ctx context.Context, c *invocation) error {
+	word := "-"
+	if len(c.args) == 1 {
+		word = c.args[0]
+	}
+	o := normalizeOptions{OS: c.goos, Name: c.flag("name")}
+	if c.given("os") {
+		o.OS = c.flag("os")
+	}
+	var err error
+	if o.Stored, err = c.storedEntries(ctx); err != nil {
+		return err
+	}
+	var text []byte
+	if word == "-" {
+		text, err = readBounded(c.stdin, configMax, "standard input")
+	} else {
+		text, err = sourceText(word, c.stdin, nil)
+	}
+	if err != nil {
+		return err
+	}
+	res, err := normalize(text, o)
+	if err != nil {
+		return &cliError{Exit: exitUsage, Message: err.Error(), err: err}
+	}
+	if c.json {
+		return writeJSON(c.stdout, map[string]any{"servers": orEmpty(res.Servers), "notes": orEmpty(res.Notes), "warnings": orEmpty(res.Warnings)})
+	}
+	for _, e := range res.Servers {
+		b, err := json.MarshalIndent(e, "", "  ")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(c.stdout, visible(string(b)))
+	}
+	c.say(res.Notes, "note")
+	c.say(res.Warnings, "warning")
+	return nil
+}
+
+// storedEntries gives the entries of the vault, to be named by a word.
+func (a *app) storedEntries(ctx context.Context) ([]serverEntry, error) {
+	v, err := a.vault(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := v.servers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]serverEntry, 0, len(rows))
+	for _, r := range rows {
+		out = append(out, r.serverEntry)
+	}
+	return out, nil
+}

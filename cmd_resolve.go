@@ -1,0 +1,104 @@
+// This file holds the whole command tree and finds the command that a line of words names, for the shell as for the prompt.
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// resolve finds the command that the words name and reads the rest against its flags. Words that name none
+// belong to prompt, the command without a name.
+func resolve(words []string, all []command, prompt command) (*invocation, error) {
+	plain := plainWords(words, prompt)
+	cmd, used := commandFor(plain, all)
+	switch {
+	case cmd.Run != nil:
+	case len(plain) > 0 && isGroup(plain[0], all):
+		return nil, unknownInGroup(plain, all)
+	case len(plain) > 1:
+		return nil, usageError(`a prompt stands in quotes: tai "…"; tai help lists the commands`, "no such command: %s", visibleLine(plain[0]))
+	default:
+		cmd, used = prompt, 0
+	}
+	args, rest, dash, flags, err := parseWords(words, append(slices.Clone(cmd.Flags), globalFlags()...))
+	if err != nil {
+		return nil, err
+	}
+	inv := &invocation{cmd: cmd, args: args[used:], rest: rest, dash: dash, flags: flags}
+	if inv.given("help") {
+		return inv, nil
+	}
+	return inv, inv.checkCount()
+}
+
+// plainWords gives the words before -- that are no flags and no values of the flags that every command knows.
+func plainWords(words []string, prompt command) []string {
+	var out []string
+	for i := 0; i < len(words) && words[i] != "--"; i++ {
+		w := words[i]
+		if len(w) < 2 || w[0] != '-' {
+			out = append(out, w)
+			continue
+		}
+		name := strings.TrimLeft(w, "-")
+		if slices.ContainsFunc(slices.Concat(prompt.Flags, globalFlags()), func(f flagSpec) bool { return f.Name == name && f.Value != "" }) {
+			i++
+		}
+	}
+	return out
+}
+
+// commandFor gives the command with the longest path that the words begin with, and how many words that is.
+func commandFor(words []string, all []command) (command, int) {
+	var best command
+	used := 0
+	for _, c := range all {
+		path := strings.Fields(c.Path)
+		if len(path) > used && len(path) <= len(words) && slices.Equal(path, words[:len(path)]) {
+			best, used = c, len(path)
+		}
+	}
+	return best, used
+}
+
+func isGroup(word string, all []command) bool {
+	return slices.ContainsFunc(all, func(c command) bool { return strings.HasPrefix(c.Path, word+" ") })
+}
+
+func unknownInGroup(words []string, all []command) error {
+	var names []string
+	for _, c := range all {
+		if rest, ok := strings.CutPrefix(c.Path, words[0]+" "); ok {
+			names = append(names, rest)
+		}
+	}
+	hint := "tai " + words[0] + " " + strings.Join(names, " | ")
+	if len(words) == 1 {
+		return usageError(hint, "tai %s needs a command", words[0])
+	}
+	return usageError(hint, "no such command: %s %s", words[0], visibleLine(words[1]))
+}
+
+func (c *invocation) checkCount() error {
+	usage := strings.TrimSpace("tai " + c.cmd.Path + " " + c.cmd.Args)
+	switch n := len(c.args); {
+	case n < c.cmd.Min:
+		return usageError(usage, "too few arguments")
+	case c.cmd.Max >= 0 && n > c.cmd.Max:
+		return usageError(usage, "too many arguments, the first is %s", quoteClip(c.args[c.cmd.Max]))
+	case c.dash && c.cmd.Path != "mcp add" && c.cmd.Path != "mcp call" && c.cmd.Path != "":
+		return usageError(usage, "this command takes nothing after --")
+	}
+	return nil
+}
+
+// commands is the whole tree. What is not in it does not exist.
+func commands() []command {
+	all := slices.Concat(mcpCommands(), mcpCallCommands(), toolCommands(), vaultCommands(), auditCommands())
+	help := command{Path: "help", Args: "[COMMAND]", Short: "list the commands, or show one", Example: "tai help mcp add", Max: -1}
+	help.Run = func(_ context.Context, c *invocation) error {
+		return printHelp(c.stdout, commands(), command{}, strings.Join(c.args, " "))
+	}
+	return append(all, command{Path: "version", Short: "tai's version and what it was built with", Example: "tai version --json", Run: cmdVersion}, help)
+}

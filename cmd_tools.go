@@ -1,0 +1,136 @@
+// This file holds the commands for tai's own tools, and makes the toolbox of a run.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+func toolCommands() []command {
+	return []command{
+		{Path: "tools list", Short: "the native tools and the bridged ones of the enabled servers", Example: "tai tools list --json", Store: storeRead, Run: cmdToolsList},
+		{Path: "tools call", Args: "NAME [JSON|-|k=v…]", Short: "call a native or bridged tool, with or without a model", Example: `tai tools call text_search pattern=func glob='*.go'`, Min: 1, Max: -1, Store: storeWrite, Run: cmdToolsCall},
+		{Path: "tools digest", Args: "NAME JSON", Short: "the payload digest of one exact call", Example: `tai tools digest shell_run '{"command":"make test"}'`, Min: 2, Max: 2, Store: storeRead, Run: cmdToolsDigest},
+	}
+}
+
+// nativeTools declares the native tools of this run. Where no person sits, ask_user has nobody to ask.
+func (a *app) nativeTools() ([]tool, error) {
+	w, err := openWorkspace(a.root)
+	if err != nil {
+		return nil, err
+	}
+	var person asker
+	if a.console != nil {
+		person = a.console
+	}
+	tools := fileTools(w)
+	tools = append(tools, searchTools(w)...)
+	tools = append(tools, shellTools(w, func() []string { return a.out.Environ })...)
+	tools = append(tools, askTools(person)...)
+	return append(tools, mcpTools(a.bridge, a.goos)...), nil
+}
+
+// toolbox makes the registry on first use.
+func (a *app) toolbox() (*toolbox, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.tools != nil {
+		return a.tools, nil
+	}
+	tools, err := a.nativeTools()
+	if err != nil {
+		return nil, err
+	}
+	box, err := newToolbox(tools, a.policy, a.audit, a.vault, a.redact, a.bridge)
+	if err != nil {
+		return nil, err
+	}
+	a.tools = box
+	return box, nil
+}
+
+// nativeName reports a name that a native tool has; a bridged tool never gets it.
+func (a *app) nativeName(name string) bool {
+	box, err := a.toolbox()
+	return err == nil && box.native(name)
+}
+
+func cmdToolsList(ctx context.Context, c *invocation) error {
+	box, err := c.toolbox()
+	if err != nil {
+		return err
+	}
+	bridged, err := c.bridge.offered(ctx)
+	if err != nil {
+		return err
+	}
+	type listed struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		InputSchema json.RawMessage `json:"inputSchema"`
+		Annotations json.RawMessage `json:"annotations,omitempty"`
+	}
+	var out []listed
+	for _, t := range box.natives() {
+		out = append(out, listed{t.Name, t.Description, t.Schema, t.def().Annotations})
+	}
+	for _, d := range bridged {
+		if len(d.InputSchema) == 0 {
+			d.InputSchema = json.RawMessage(`{"type":"object"}`)
+		}
+		out = append(out, listed{Name: d.Name, Description: c.redact(d.Description), InputSchema: d.InputSchema})
+	}
+	if c.json {
+		return writeJSON(c.stdout, map[string]any{"tools": out})
+	}
+	for _, t := range out {
+		fmt.Fprintf(c.stdout, "%s  %s\n", t.Name, brief(visibleLine(summaryLine(t.Description)), 100))
+	}
+	return nil
+}
+
+// cmdToolsCall is a person's own word, as tai mcp call is.
+func cmdToolsCall(ctx context.Context, c *invocation) error {
+	args, err := callArguments(append(c.args[1:], c.rest...), c.stdin)
+	if err != nil {
+		return err
+	}
+	box, err := c.toolbox()
+	if err != nil {
+		return err
+	}
+	res, err := box.dispatch(ctx, toolCall{Name: c.args[0], Args: args, Person: true, Origin: c.origin, Profile: c.profileFlag})
+	if err != nil {
+		return err
+	}
+	return c.result(res)
+}
+
+// cmdToolsDigest gives the number that consent, presets and the run log show for a call. A bridged tool's is that of its real
+// name, which mcp:SERVER/TOOL writes out.
+func cmdToolsDigest(ctx context.Context, c *invocation) error {
+	args, err := objectWord(c.args[1])
+	if err != nil {
+		return err
+	}
+	name := c.args[0]
+	if !strings.HasPrefix(name, "mcp:") && !c.nativeName(name) {
+		_, back, err := c.bridge.table(ctx)
+		if err != nil {
+			return err
+		}
+		ref, ok := back[name]
+		if !ok {
+			return fmt.Errorf("%w: %s", errNoSuchTool, quoteClip(name))
+		}
+		name = bridgedSubject(ref.Server, ref.Tool)
+	}
+	digest, err := payloadDigest(name, args)
+	if err != nil {
+		return err
+	}
+	return c.done(map[string]string{"tool": name, "digest": digest}, "%s", digest)
+}

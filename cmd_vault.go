@@ -1,0 +1,356 @@
+// This file holds the commands about what the vault keeps: tai secret, tai profile, tai record.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	secretMax       = 64 << 10 // bytes of one secret's value
+	recordListLimit = 50       // records shown without --limit
+)
+
+func vaultCommands() []command {
+	limit := flagSpec{Name: "limit", Value: "N", Help: fmt.Sprintf("at most this many (default %d)", recordListLimit)}
+	return []command{
+		{Path: "secret set", Args: "NAME", Short: "store a secret from a hidden prompt, a variable, a file or standard input", Example: "tai secret set GITHUB_TOKEN --from env:GITHUB_TOKEN",
+			Long:  "The value never stands on the command line. Names start with a letter or _ and hold letters, digits, _, - and . (at most 128).",
+			Flags: []flagSpec{{Name: "from", Value: "env:X|file:P|-", Help: "where the value comes from"}}, Min: 1, Max: 1, Store: storeWrite, Run: cmdSecretSet},
+		{Path: "secret list", Short: "names and ages of stored secrets, never a value", Example: "tai secret list", Store: storeRead, Run: cmdSecretList},
+		{Path: "secret delete", Args: "NAME", Short: "drop a secret", Example: "tai secret delete GITHUB_TOKEN", Min: 1, Max: 1, Store: storeThere, Run: cmdSecretDelete},
+		{Path: "profile list", Short: "profiles, the current one marked", Example: "tai profile list", Store: storeRead, Run: cmdProfileList},
+		{Path: "profile use", Args: "NAME", Short: "make a profile the current one", Example: "tai profile use work", Min: 1, Max: 1, Store: storeWrite, Run: cmdProfileUse},
+		{Path: "profile create", Args: "NAME", Short: "make a profile; no server is enabled in it", Example: "tai profile create work", Min: 1, Max: 1, Store: storeWrite, Run: cmdProfileCreate},
+		{Path: "profile delete", Args: "NAME", Short: "delete a profile", Example: "tai profile delete work", Min: 1, Max: 1, Store: storeThere, Run: cmdProfileDelete},
+		{Path: "record list", Short: "kept results with size and origin", Example: "tai record list --limit 10", Flags: []flagSpec{limit}, Store: storeRead, Run: cmdRecordList},
+		{Path: "record show", Args: "ID", Short: "print a record", Example: "tai record show r-7k2m", Min: 1, Max: 1, Store: storeRead, Run: cmdRecordShow},
+		{Path: "record search", Args: "WORDS", Short: "find records by their words", Example: "tai record search invoice 2026", Flags: []flagSpec{limit}, Min: 1, Max: -1, Store: storeRead, Run: cmdRecordSearch},
+		{Path: "record delete", Args: "ID", Short: "delete a record", Example: "tai record delete r-7k2m", Min: 1, Max: 1, Store: storeThere, Run: cmdRecordDelete},
+	}
+}
+
+func cmdSecretSet(ctx context.Context, c *invocation) error {
+	name := c.args[0]
+	if err := validSecretName(name); err != nil {
+		return &cliError{Exit: exitUsage, Message: err.Error(), err: err}
+	}
+	value, err := c.secretValue(ctx, name)
+	if err != nil {
+		return err
+	}
+	if value == "" {
+		return usageError("", "secret %s would be empty", name)
+	}
+	v, err := c.vault(ctx)
+	if err != nil {
+		return err
+	}
+	if err := v.putSecret(ctx, "", name, secret(value), nil); err != nil {
+		return err
+	}
+	c.secretsChanged()
+	if len(value) < 6 {
+		fmt.Fprintln(c.stderr, "warning: a value under 6 bytes is redacted in its plain form alone, if at all")
+	}
+	return c.done(map[string]string{"name": name, "state": "stored"}, "%s: stored; refer to it as ${%s}", name, name)
+}
+
+// secretValue reads a value from where --from says, else from a hidden prompt. One line end at the end is taken off.
+func (c *invocation) secretValue(ctx context.Context, name string) (string, error) {
+	from := c.flag("from")
+	switch {
+	case strings.HasPrefix(from, "env:"):
+		value, ok := c.lookupEnv(from[4:])
+		if !ok {
+			return "", usageError("", "variable %s is not set", quoteClip(from[4:]))
+		}
+		return value, nil
+	case strings.HasPrefix(from, "file:"):
+		return secretFile(from[5:])
+	case from == "-":
+		b, err := readBounded(c.stdin, secretMax, "standard input")
+		if err != nil {
+			return "", err
+		}
+		return checkSecretSize(b)
+	case from != "":
+		return "", usageError("--from env:NAME, --from file:PATH or --from -", "cannot take a secret from %s", quoteClip(from))
+	case !c.person:
+		return "", &cliError{Exit: exitRefused, Rule: "nobody to ask", Message: "the value of " + name + " is asked for at a hidden prompt, and no terminal is here", Hint: "--from env:NAME, --from file:PATH or --from - for standard input"}
+	}
+	in, ok := c.stdin.(*os.File)
+	if !ok {
+		return "", errors.New("standard input is no terminal")
+	}
+	return readHidden(ctx, in, c.stderr, "value of "+name+" (not shown): ")
+}
+
+// secretFile reads a value from a file that nobody else can read.
+func secretFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("read secret: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", fmt.Errorf("read secret: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return "", usageError("", "secret file %s is no regular file", quoteClip(path))
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		return "", usageError("chmod 600 "+quoteWord(path), "secret file %s can be read by others (mode %v)", quoteClip(path), fs.FileMode.Perm(info.Mode()))
+	}
+	b, err := readBounded(f, secretMax, path)
+	if err != nil {
+		return "", err
+	}
+	return checkSecretSize(b)
+}
+
+func checkSecretSize(b []byte) (string, error) {
+	if len(b) > secretMax {
+		return "", usageError("", "a secret has at most %d bytes", secretMax)
+	}
+	s := string(b)
+	if t, ok := strings.CutSuffix(s, "\n"); ok {
+		s = strings.TrimSuffix(t, "\r")
+	}
+	return s, nil
+}
+
+func cmdSecretList(ctx context.Context, c *invocation) error {
+	v, err := c.vault(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := v.secrets(ctx)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		out := []map[string]any{}
+		for _, s := range list {
+			out = append(out, map[string]any{"name": s.Name, "profile": s.Profile, "created": s.Created, "updated": s.Updated})
+		}
+		return writeJSON(c.stdout, map[string]any{"secrets": out})
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(c.stdout, "no secrets are stored")
+	}
+	for _, s := range list {
+		fmt.Fprintf(c.stdout, "%s  set %s\n", visibleLine(s.Name), s.Updated.Format(time.RFC3339))
+	}
+	return nil
+}
+
+func cmdSecretDelete(ctx context.Context, c *invocation) error {
+	v, err := c.vault(ctx)
+	if err != nil {
+		return err
+	}
+	if err := v.deleteSecret(ctx, "", c.args[0]); err != nil {
+		return err
+	}
+	c.secretsChanged()
+	return c.done(map[string]string{"name": c.args[0], "state": "deleted"}, "%s: deleted", visibleLine(c.args[0]))
+}
+
+// done tells a deed in one line or one document.
+func (c *invocation) done(doc any, format string, args ...any) error {
+	if c.json {
+		return writeJSON(c.stdout, doc)
+	}
+	_, err := fmt.Fprintf(c.stdout, format+"\n", args...)
+	return err
+}
+
+func cmdProfileList(ctx context.Context, c *invocation) error {
+	v, err := c.vault(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := v.profiles(ctx)
+	if err != nil {
+		return err
+	}
+	current, err := c.profile(ctx)
+	if err != nil {
+		return err
+	}
+	names := []string{}
+	for _, p := range list {
+		names = append(names, p.Name)
+		mark := " "
+		if p.Name == current {
+			mark = "*"
+		}
+		if !c.json {
+			fmt.Fprintf(c.stdout, "%s %s\n", mark, visibleLine(p.Name))
+		}
+	}
+	if c.json {
+		return writeJSON(c.stdout, map[string]any{"profiles": names, "current": current})
+	}
+	return nil
+}
+
+func cmdProfileUse(ctx context.Context, c *invocation) error {
+	return c.profileDeed(ctx, (*vault).useProfile, "current")
+}
+
+func cmdProfileCreate(ctx context.Context, c *invocation) error {
+	return c.profileDeed(ctx, (*vault).createProfile, "created")
+}
+
+func cmdProfileDelete(ctx context.Context, c *invocation) error {
+	return c.profileDeed(ctx, (*vault).deleteProfile, "deleted")
+}
+
+func (c *invocation) profileDeed(ctx context.Context, deed func(*vault, context.Context, string) error, state string) error {
+	v, err := c.vault(ctx)
+	if err != nil {
+		return err
+	}
+	if err := deed(v, ctx, c.args[0]); err != nil {
+		return err
+	}
+	return c.done(map[string]string{"name": c.args[0], "state": state}, "%s: %s", visibleLine(c.args[0]), state)
+}
+
+// recordLimit reads --limit.
+func (c *invocation) recordLimit() (int, error) {
+	if !c.given("limit") {
+		return recordListLimit, nil
+	}
+	n, err := strconv.Atoi(c.flag("limit"))
+	if err != nil || n < 1 || n > 10_000 {
+		return 0, usageError("", "--limit takes a whole number from 1 to 10000")
+	}
+	return n, nil
+}
+
+type recordJSON struct {
+	ID      string    `json:"id"`
+	Kind    string    `json:"kind"`
+	Origin  string    `json:"origin"`
+	Size    int64     `json:"size"`
+	SHA256  string    `json:"sha256"`
+	Created time.Time `json:"created"`
+	Text    string    `json:"text,omitempty"`
+}
+
+func recordJSONOf(r recordInfo) recordJSON {
+	return recordJSON{ID: r.ID, Kind: r.Kind, Origin: r.Origin, Size: r.Size, SHA256: r.SHA256, Created: r.Created}
+}
+
+func (r recordJSON) line() string {
+	return fmt.Sprintf("%s  %s  %d bytes  %s  %s", r.ID, visibleLine(r.Kind), r.Size, visibleLine(r.Origin), r.Created.Format(time.RFC3339))
+}
+
+func cmdRecordList(ctx context.Context, c *invocation) error {
+	limit, err := c.recordLimit()
+	if err != nil {
+		return err
+	}
+	v, err := c.vault(ctx)
+	if err != nil {
+		return err
+	}
+	list, total, err := v.records(ctx, "", "", limit)
+	if err != nil {
+		return err
+	}
+	out := []recordJSON{}
+	for _, r := range list {
+		out = append(out, recordJSONOf(r))
+	}
+	if c.json {
+		return writeJSON(c.stdout, map[string]any{"records": out, "total": total})
+	}
+	for _, r := range out {
+		fmt.Fprintln(c.stdout, r.line())
+	}
+	if total > len(out) {
+		fmt.Fprintf(c.stderr, "%d more; --limit shows them\n", total-len(out))
+	} else if total == 0 {
+		fmt.Fprintln(c.stdout, "no records are kept")
+	}
+	return nil
+}
+
+// cmdRecordShow prints a record: redacted, and on a terminal with control characters written out; into a pipe byte for byte.
+func cmdRecordShow(ctx context.Context, c *invocation) error {
+	v, err := c.vault(ctx)
+	if err != nil {
+		return err
+	}
+	info, body, err := v.record(ctx, c.args[0])
+	if err != nil {
+		return err
+	}
+	if c.json {
+		out := recordJSONOf(info)
+		out.Text = c.redact(string(body))
+		return writeJSON(c.stdout, out)
+	}
+	text := c.redact(string(body))
+	if c.outTerminal {
+		text = visible(text) + "\n"
+	}
+	if _, err := fmt.Fprint(c.stdout, text); err != nil {
+		return fmt.Errorf("write the record: %w", err)
+	}
+	return nil
+}
+
+func cmdRecordSearch(ctx context.Context, c *invocation) error {
+	limit, err := c.recordLimit()
+	if err != nil {
+		return err
+	}
+	v, err := c.vault(ctx)
+	if err != nil {
+		return err
+	}
+	hits, err := v.searchRecords(ctx, strings.Join(c.args, " "), limit)
+	if err != nil {
+		return err
+	}
+	out := []recordJSON{}
+	for _, h := range hits {
+		r := recordJSONOf(h.recordInfo)
+		r.Text = c.redact(h.Snippet)
+		out = append(out, r)
+	}
+	if c.json {
+		return writeJSON(c.stdout, map[string]any{"records": out})
+	}
+	for _, r := range out {
+		fmt.Fprintf(c.stdout, "%s\n  %s\n", r.line(), visibleLine(r.Text))
+	}
+	if len(out) == 0 {
+		fmt.Fprintln(c.stdout, "no record holds these words")
+	}
+	return nil
+}
+
+func cmdRecordDelete(ctx context.Context, c *invocation) error {
+	v, err := c.vault(ctx)
+	if err != nil {
+		return err
+	}
+	if err := v.deleteRecord(ctx, c.args[0]); err != nil {
+		return err
+	}
+	return c.done(map[string]string{"id": c.args[0], "state": "deleted"}, "%s: deleted", visibleLine(c.args[0]))
+}

@@ -1,0 +1,477 @@
+// This file makes enabled MCP servers usable as tools: it connects on first need, holds the live lists against the pins, and
+// passes each call through pin, lists, policy and audit, in that order. It parses no config and prints nothing.
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// bridgeConfig holds what the bridge works with. Nothing in it changes after newMCPBridge.
+type bridgeConfig struct {
+	Vault   func(context.Context) (*vault, error)
+	Policy  *policy
+	Audit   *auditLog
+	Redact  func(string) string
+	Env     func(string) (string, bool)                             // the process environment, for references and for finding commands
+	Environ []string                                                // the same as NAME=value, the base of a child's environment
+	GOOS    string                                                  // what is depended on is decided by this, not by the build
+	Profile func(context.Context) (string, error)                   // the current profile
+	HTTP    *http.Client                                            // the program's one client
+	Token   func(serverEntry) func(context.Context) (secret, error) // nil: no tokens are injected
+	Taken   func(string) bool                                       // names of native tools, which win over bridged ones
+	Now     func() time.Time
+	Connect time.Duration // deadline of one connect; mcpConnectTimeout when 0
+	Call    time.Duration // deadline of one call; mcpCallTimeout when 0
+
+	// Dial opens the transport of an expanded entry; nil means the real ones.
+	Dial func(context.Context, serverEntry) (transport, error)
+}
+
+// mcpBridge is safe for concurrent use. close ends every server it started.
+type mcpBridge struct {
+	cfg bridgeConfig
+
+	mu     sync.Mutex
+	conns  map[string]*bridgeConn
+	closed bool
+}
+
+// bridgeConn is one server's connection. turn is a lock that a context can give up waiting for; it guards the rest.
+type bridgeConn struct {
+	turn     chan struct{}
+	client   *mcpClient
+	entry    serverEntry // as stored when the connection was made
+	tools    []listedTool
+	byName   map[string]int
+	warnings []string
+	partial  string // why the list is incomplete
+}
+
+func newMCPBridge(cfg bridgeConfig) *mcpBridge {
+	b := &mcpBridge{cfg: cfg, conns: map[string]*bridgeConn{}}
+	b.cfg.Connect = cmp.Or(cfg.Connect, mcpConnectTimeout)
+	if cfg.Dial == nil {
+		b.cfg.Dial = b.dial
+	}
+	return b
+}
+
+var (
+	errBridgeClosed  = errors.New("tai is ending")
+	errNoSuchTool    = errors.New("no such tool")
+	errNotEnabled    = errors.New("server is not enabled")
+	errBadArguments  = errors.New("arguments are no JSON object")
+	errServerUnknown = errors.New("no such MCP server")
+)
+
+// close ends all connections, several at a time. It is safe to call twice.
+func (b *mcpBridge) close() error {
+	b.mu.Lock()
+	b.closed = true
+	conns := b.conns
+	b.conns = map[string]*bridgeConn{}
+	b.mu.Unlock()
+	var wg sync.WaitGroup
+	errs := make(chan error, len(conns))
+	for _, c := range conns {
+		wg.Go(func() { // ends with the transport's own bounded close
+			c.turn <- struct{}{}
+			defer func() { <-c.turn }()
+			errs <- c.drop()
+		})
+	}
+	wg.Wait()
+	close(errs)
+	var all []error
+	for err := range errs {
+		all = append(all, err)
+	}
+	return errors.Join(all...)
+}
+
+func (c *bridgeConn) drop() error {
+	if c.client == nil {
+		return nil
+	}
+	err := c.client.close()
+	c.client, c.tools, c.byName = nil, nil, nil
+	return err
+}
+
+// forget ends the connection of one server, so that the next use starts anew.
+func (b *mcpBridge) forget(server string) error {
+	b.mu.Lock()
+	c := b.conns[server]
+	delete(b.conns, server)
+	b.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	c.turn <- struct{}{}
+	defer func() { <-c.turn }()
+	return c.drop()
+}
+
+func (b *mcpBridge) conn(server string) (*bridgeConn, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, errBridgeClosed
+	}
+	c := b.conns[server]
+	if c == nil {
+		c = &bridgeConn{turn: make(chan struct{}, 1)}
+		b.conns[server] = c
+	}
+	return c, nil
+}
+
+// open gives the live connection of a stored server, connecting or reconnecting once if needed, with its list judged against
+// the pins. Callers of one server share the work; servers do not wait for each other.
+func (b *mcpBridge) open(ctx context.Context, row serverRow) (*bridgeConn, error) {
+	c, err := b.conn(row.Name)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("mcp server %s: connect: %w", quoteClip(row.Name), ctx.Err())
+	}
+	if c.client != nil && (!c.client.alive() || !sameEntry(c.entry, row.serverEntry)) {
+		_ = c.drop() // how a dead or replaced server ended was told to the call it ended
+	}
+	switch {
+	case c.client == nil:
+		if err := b.connect(ctx, c, row); err != nil {
+			return nil, fmt.Errorf("mcp server %s: connect: %w", quoteClip(row.Name), err)
+		}
+	case c.client.stale():
+		if err := b.list(ctx, c, row); err != nil {
+			return nil, fmt.Errorf("mcp server %s: list tools: %w", quoteClip(row.Name), err)
+		}
+	}
+	return c, nil
+}
+
+// connect dials, shakes hands and lists, all inside one deadline.
+func (b *mcpBridge) connect(ctx context.Context, c *bridgeConn, row serverRow) error {
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.Connect)
+	defer cancel()
+	entry, err := b.expand(ctx, row.serverEntry)
+	if err != nil {
+		return err
+	}
+	if err := b.sameArgv(ctx, row.serverEntry); err != nil {
+		return err
+	}
+	client, err := b.dialClient(ctx, entry)
+	if err != nil {
+		return err
+	}
+	c.client, c.entry = client, row.serverEntry
+	if err := b.list(ctx, c, row); err != nil {
+		return errors.Join(err, c.drop())
+	}
+	return nil
+}
+
+func (b *mcpBridge) dialClient(ctx context.Context, entry serverEntry) (*mcpClient, error) {
+	t, err := b.cfg.Dial(ctx, entry)
+	if err != nil {
+		return nil, err
+	}
+	client, err := connectMCP(ctx, t, clientInfo{Name: "tai", Version: version})
+	if err != nil {
+		return nil, err
+	}
+	if b.cfg.Call > 0 {
+		client.callTimeout = b.cfg.Call
+	}
+	return client, nil
+}
+
+// dial opens the real transport of an expanded entry.
+func (b *mcpBridge) dial(ctx context.Context, e serverEntry) (transport, error) {
+	if e.Transport == "http" {
+		cfg := httpConfig{URL: e.URL, Headers: e.Headers, Client: b.cfg.HTTP, Now: b.cfg.Now}
+		if b.cfg.Token != nil {
+			cfg.Token = b.cfg.Token(e)
+		}
+		return newHTTPTransport(cfg)
+	}
+	return startStdio(ctx, stdioConfig{Argv: spawnArgv(e, b.cfg.GOOS), Env: stdioEnv(b.cfg.Environ, e.Env, b.cfg.GOOS), Dir: e.Cwd})
+}
+
+// expand fills in the references of an entry: process environment first, then the vault.
+func (b *mcpBridge) expand(ctx context.Context, e serverEntry) (serverEntry, error) {
+	v, err := b.cfg.Vault(ctx)
+	if err != nil {
+		return serverEntry{}, err
+	}
+	var fault error
+	expanded, _, err := expandEntry(e, b.cfg.Env, func(name string) (string, bool) {
+		s, err := v.secretFor(ctx, "", name)
+		if err != nil && !errors.Is(err, errNotFound) {
+			fault = err
+		}
+		return s.reveal(), err == nil
+	})
+	return expanded, errors.Join(fault, err)
+}
+
+// list asks for the tools and judges them. What is gone is dropped from the vault without a word, if the list is whole.
+func (b *mcpBridge) list(ctx context.Context, c *bridgeConn, row serverRow) error {
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.Connect)
+	defer cancel()
+	live, err := c.client.listTools(ctx)
+	if err != nil {
+		return err
+	}
+	v, err := b.cfg.Vault(ctx)
+	if err != nil {
+		return err
+	}
+	granted, err := v.cachedTools(ctx, row.Name)
+	if err != nil {
+		return err
+	}
+	tools, removed := judgeTools(row.serverEntry, live.Tools, granted)
+	if live.Incomplete == "" && len(removed) > 0 {
+		if err := v.dropTools(ctx, row.Name, removed); err != nil {
+			return err
+		}
+	}
+	if fresh := newlyListed(tools); len(fresh) > 0 {
+		if err := v.cacheTools(ctx, row.Name, fresh); err != nil {
+			return err
+		}
+	}
+	c.tools, c.warnings, c.partial = tools, live.Warnings, live.Incomplete
+	c.byName = make(map[string]int, len(tools))
+	for i, t := range tools {
+		if _, twice := c.byName[t.Name]; !twice && t.Name != "" {
+			c.byName[t.Name] = i
+		}
+	}
+	return nil
+}
+
+// newlyListed gives the rows of usable tools that have no row yet, so that lists can show them without a connection.
+func newlyListed(tools []listedTool) []toolRow {
+	var rows []toolRow
+	for _, t := range tools {
+		if t.Was == nil && t.State != stateUnusable {
+			row := t.pinRow()
+			row.Hash = ""
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+func (c *bridgeConn) tool(name string) (listedTool, bool) {
+	i, ok := c.byName[name]
+	if !ok {
+		return listedTool{}, false
+	}
+	return c.tools[i], true
+}
+
+// enabledServer gives the row of a server that is enabled for the profile; "" means the current one.
+func (b *mcpBridge) enabledServer(ctx context.Context, server, profile string) (serverRow, error) {
+	v, err := b.cfg.Vault(ctx)
+	if err != nil {
+		return serverRow{}, err
+	}
+	row, err := v.server(ctx, server)
+	if errors.Is(err, errNotFound) {
+		return serverRow{}, fmt.Errorf("%w as %s", errServerUnknown, quoteClip(server))
+	}
+	if err != nil {
+		return serverRow{}, err
+	}
+	if profile == "" {
+		if profile, err = b.cfg.Profile(ctx); err != nil {
+			return serverRow{}, err
+		}
+	}
+	if !row.Profiles[profile] {
+		return serverRow{}, fmt.Errorf("mcp server %s: %w for profile %s", quoteClip(server), errNotEnabled, quoteClip(profile))
+	}
+	return row, nil
+}
+
+// enabledServers gives one enabled server by name, or with "" all that are enabled for the current profile.
+func (b *mcpBridge) enabledServers(ctx context.Context, server string) ([]serverRow, error) {
+	if server != "" {
+		row, err := b.enabledServer(ctx, server, "")
+		return []serverRow{row}, err
+	}
+	v, err := b.cfg.Vault(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := v.servers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	profile, err := b.cfg.Profile(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(rows, func(r serverRow) bool { return !r.Profiles[profile] }), nil
+}
+
+// turn switches a server for a profile, "" being the current one, which it gives back.
+func (b *mcpBridge) turn(ctx context.Context, server, profile string, on bool) (string, error) {
+	v, err := b.cfg.Vault(ctx)
+	if err != nil {
+		return "", err
+	}
+	if profile == "" {
+		if profile, err = b.cfg.Profile(ctx); err != nil {
+			return "", err
+		}
+	}
+	if err := v.setEnabled(ctx, server, profile, on); errors.Is(err, errNotFound) {
+		return "", fmt.Errorf("%w as %s", errServerUnknown, quoteClip(server))
+	} else if err != nil {
+		return "", err
+	}
+	return profile, b.forget(server)
+}
+
+// liveList connects if need be and gives the judged list of a server.
+func (b *mcpBridge) liveList(ctx context.Context, row serverRow) ([]listedTool, error) {
+	c, err := b.open(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	return c.list(), nil
+}
+
+// storedList gives a server's tools as last seen, from the vault alone.
+func (b *mcpBridge) storedList(ctx context.Context, row serverRow) ([]listedTool, error) {
+	v, err := b.cfg.Vault(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := v.cachedTools(ctx, row.Name)
+	if err != nil {
+		return nil, err
+	}
+	tools := make([]listedTool, 0, len(rows))
+	offered := 0
+	for i := range rows {
+		t := listedTool{toolDef: toolDef{Name: rows[i].Tool, Description: rows[i].Description, InputSchema: rows[i].Schema}, State: stateGranted, Hash: rows[i].Hash, Was: &rows[i]}
+		if t.Hash == "" {
+			t.State, t.Reason = stateWithheld, reasonNew
+		} else {
+			t.judgeLists(row.serverEntry)
+		}
+		t.judgeCap(&offered)
+		tools = append(tools, t)
+	}
+	return tools, nil
+}
+
+// table gives the bridged names of every tool that is pinned on a server enabled for the current profile, from the vault
+// alone: nothing is connected, so the prompt never waits.
+func (b *mcpBridge) table(ctx context.Context) (defs []toolDef, back map[string]toolRef, err error) {
+	v, err := b.cfg.Vault(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	profile, err := b.cfg.Profile(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	rows, err := v.servers(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	var refs []toolRef
+	found := map[toolRef]toolRow{}
+	for _, row := range rows {
+		if !row.Profiles[profile] {
+			continue
+		}
+		tools, err := v.cachedTools(ctx, row.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, t := range grantedOf(row.serverEntry, tools) {
+			ref := toolRef{row.Name, t.Tool}
+			refs, found[ref] = append(refs, ref), t
+		}
+	}
+	names, back := bridgedNames(refs, b.cfg.Taken)
+	for _, ref := range refs {
+		t := found[ref]
+		defs = append(defs, toolDef{Name: names[ref], Title: ref.Server + "/" + ref.Tool, Description: t.Description, InputSchema: t.Schema})
+	}
+	return defs, back, nil
+}
+
+// grantedOf gives the rows that may be offered: pinned, not shut out by the entry's lists, within the cap.
+func grantedOf(e serverEntry, rows []toolRow) []toolRow {
+	var out []toolRow
+	for _, t := range rows {
+		if t.Hash == "" || slices.Contains(e.Deny, t.Tool) || len(e.Allow) > 0 && !slices.Contains(e.Allow, t.Tool) {
+			continue
+		}
+		if len(out) == mcpMaxTools {
+			break
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// offered gives the bridged tools for selection (part of toolSource).
+func (b *mcpBridge) offered(ctx context.Context) ([]toolDef, error) {
+	defs, _, err := b.table(ctx)
+	return defs, err
+}
+
+// owns reports whether a name could be a bridged one (part of toolSource).
+func (b *mcpBridge) owns(name string) bool {
+	return len(name) > len(bridgedNamePrefix) && name[:len(bridgedNamePrefix)] == bridgedNamePrefix && !b.cfg.Taken(name)
+}
+
+// call runs one bridged tool by its bridged name (part of toolSource).
+func (b *mcpBridge) call(ctx context.Context, call toolCall) (toolResult, error) {
+	_, back, err := b.table(ctx)
+	if err != nil {
+		return toolResult{}, err
+	}
+	ref, ok := back[call.Name]
+	if !ok {
+		return toolResult{}, fmt.Errorf("%w: %s", errNoSuchTool, quoteClip(call.Name))
+	}
+	return b.callTool(ctx, ref, call)
+}
+
+// objectArguments gives the arguments as an object: none, null and the empty text that some models send mean {} (F17).
+func objectArguments(raw json.RawMessage) (json.RawMessage, error) {
+	if s := string(raw); s == "" || s == "null" || s == `""` {
+		return json.RawMessage(`{}`), nil
+	}
+	if err := checkJSON(raw); err != nil {
+		return nil, fmt.Errorf("%w: %w", errBadArguments, err)
+	}
+	if _, err := jsonObject(raw); err != nil {
+		return nil, errBadArguments
+	}
+	return raw, nil
+}

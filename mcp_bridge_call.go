@@ -1,0 +1,299 @@
+// This file carries out one call of a bridged tool: pin, lists, policy, connection, pin again, call, redaction, cap, record,
+// audit. It is the one door for bridged calls, whoever asks.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// callTool runs one tool of a stored server. A refusal is a result with Rule set; a fault of the protocol, the connection or of
+// tai is an error; a tool that ran and failed is a result with IsError.
+func (b *mcpBridge) callTool(ctx context.Context, ref toolRef, call toolCall) (toolResult, error) {
+	args, err := objectArguments(call.Args)
+	if err != nil {
+		return toolResult{}, fmt.Errorf("call %s/%s: %w", visibleLine(ref.Server), visibleLine(ref.Tool), err)
+	}
+	subject := bridgedSubject(ref.Server, ref.Tool)
+	digest, err := payloadDigest(subject, args)
+	if err != nil {
+		return toolResult{}, fmt.Errorf("call %s/%s: %w", visibleLine(ref.Server), visibleLine(ref.Tool), err)
+	}
+	id := call.ID
+	if id == "" {
+		id = b.cfg.Audit.nextCall()
+	}
+	ev := auditEvent{Call: id, Parent: call.Parent, Kind: "mcp-call", Subject: ref.Server + "/" + ref.Tool, Digest: digest}
+	requested := ev
+	requested.Event, requested.Data, requested.Size = "tool_call_requested", args, int64(len(args))
+	if err := b.cfg.Audit.record(requested); err != nil {
+		return toolResult{}, fmt.Errorf("call %s refused, it cannot be recorded: %w", quoteClip(ev.Subject), err)
+	}
+	c, refusal, err := b.admit(ctx, ref, call, args, digest)
+	if err != nil || refusal.Rule != "" {
+		blocked := ev
+		blocked.Event, blocked.Rule, blocked.Outcome = "tool_call_blocked", refusal.Rule, "blocked"
+		if err != nil {
+			blocked.Rule = "not reachable"
+			blocked.Data = auditText("error", err.Error())
+		}
+		return refusal, errors.Join(err, b.cfg.Audit.record(blocked))
+	}
+	return b.run(ctx, c, ref, args, ev, call.Session)
+}
+
+// admit passes one call through everything that can refuse it and gives the connection to use. A refusal is a result with Rule.
+func (b *mcpBridge) admit(ctx context.Context, ref toolRef, call toolCall, args json.RawMessage, digest string) (*bridgeConn, toolResult, error) {
+	row, err := b.enabledServer(ctx, ref.Server, call.Profile)
+	if err != nil {
+		return nil, toolResult{}, err
+	}
+	stored, err := b.storedTool(ctx, row, ref.Tool)
+	if err != nil {
+		return nil, toolResult{}, err
+	}
+	var c *bridgeConn
+	if stored.State != stateGranted && stored.State != stateOverCap || stored.Was == nil {
+		// Not pinned: only the server knows whether there is such a tool. No call is sent for it.
+		if c, err = b.open(ctx, row); err != nil {
+			return nil, toolResult{}, err
+		}
+		live, ok := c.tool(ref.Tool)
+		if !ok {
+			return nil, toolResult{}, fmt.Errorf("%w on %s: %s", errNoSuchTool, quoteClip(ref.Server), quoteClip(ref.Tool))
+		}
+		if r := refuseTool(ref, live); r.Rule != "" {
+			return nil, r, nil
+		}
+	}
+	d, err := b.cfg.Policy.approve(ctx, b.policyRequest(ref, stored, call, args, digest))
+	if err != nil {
+		return nil, toolResult{}, err
+	}
+	if !d.Allow {
+		return nil, refused(d.Rule, d.Reason, d.Hint), nil
+	}
+	if c, err = b.open(ctx, row); err != nil {
+		return nil, toolResult{}, err
+	}
+	live, ok := c.tool(ref.Tool)
+	if !ok {
+		return nil, toolResult{}, fmt.Errorf("%w on %s any more: %s", errNoSuchTool, quoteClip(ref.Server), quoteClip(ref.Tool))
+	}
+	if live.Hash != stored.Hash && live.State == stateGranted {
+		// Granted in between by another process: what was asked about is not what would run.
+		return nil, refused("pin", "the tool changed while this call was decided", "call it again"), nil
+	}
+	return c, refuseTool(ref, live), nil
+}
+
+// storedTool judges a tool by the vault alone.
+func (b *mcpBridge) storedTool(ctx context.Context, row serverRow, tool string) (listedTool, error) {
+	v, err := b.cfg.Vault(ctx)
+	if err != nil {
+		return listedTool{}, err
+	}
+	rows, err := v.cachedTools(ctx, row.Name)
+	if err != nil {
+		return listedTool{}, err
+	}
+	for i := range rows {
+		if rows[i].Tool != tool || rows[i].Hash == "" {
+			continue
+		}
+		t := listedTool{toolDef: toolDef{Name: tool, Description: rows[i].Description, InputSchema: rows[i].Schema}, State: stateGranted, Hash: rows[i].Hash, Was: &rows[i]}
+		t.judgeLists(row.serverEntry)
+		return t, nil
+	}
+	return listedTool{State: stateWithheld}, nil
+}
+
+// refuseTool says why a listed tool may not be called, or nothing. A tool over the cap is not offered, but may be called by name.
+func refuseTool(ref toolRef, t listedTool) toolResult {
+	name := visibleLine(ref.Tool)
+	switch t.State {
+	case stateWithheld:
+		return refused("pin", fmt.Sprintf("tool %s of %s is withheld: %s", name, visibleLine(ref.Server), t.Reason),
+			fmt.Sprintf("tai mcp check %s %s shows the difference, tai mcp grant %s %s approves it", quoteWord(ref.Server), quoteWord(ref.Tool), quoteWord(ref.Server), quoteWord(ref.Tool)))
+	case stateDenied:
+		return refused("tool list", fmt.Sprintf("tool %s of %s is shut out: %s", name, visibleLine(ref.Server), t.Reason), "")
+	case stateUnusable:
+		return refused("unusable", fmt.Sprintf("tool %s of %s cannot be used: %s", name, visibleLine(ref.Server), t.Reason), "")
+	}
+	return toolResult{}
+}
+
+func refused(rule, reason, hint string) toolResult {
+	return toolResult{Text: "refused (" + rule + "): " + reason, Hint: hint, Rule: rule, IsError: true}
+}
+
+func (b *mcpBridge) policyRequest(ref toolRef, t listedTool, call toolCall, args json.RawMessage, digest string) policyRequest {
+	return policyRequest{
+		Tool: bridgedSubject(ref.Server, ref.Tool), Server: ref.Server,
+		Destructive: true, // whatever the server says of it: foreign hints relax nothing
+		Args:        args, Digest: digest, Pin: t.Hash, Person: call.Person,
+	}
+}
+
+// run sends an admitted call and records what came of it. The started line is on disk before the call goes out.
+func (b *mcpBridge) run(ctx context.Context, c *bridgeConn, ref toolRef, args json.RawMessage, ev auditEvent, session string) (toolResult, error) {
+	started := ev
+	started.Event = "tool_call_started"
+	if err := errors.Join(b.cfg.Audit.record(started), b.cfg.Audit.sync()); err != nil {
+		return toolResult{}, fmt.Errorf("call %s refused, it cannot be recorded: %w", quoteClip(ev.Subject), err)
+	}
+	begin := b.cfg.Now()
+	raw, callErr := c.callTool(ctx, ref.Tool, args)
+	done := ev
+	done.Event, done.Outcome, done.Duration = "tool_call_completed", "ok", b.cfg.Now().Sub(begin)
+	if callErr != nil {
+		done.Event, done.Outcome, done.Data = "tool_call_failed", "error", auditText("error", callErr.Error())
+		return toolResult{}, errors.Join(fmt.Errorf("mcp server %s: call %s: %w", quoteClip(ref.Server), quoteClip(ref.Tool), b.cleanError(callErr)), b.cfg.Audit.record(done))
+	}
+	res, err := b.finish(ctx, c, ref, raw, session)
+	done.Size = int64(len(res.Text))
+	if res.IsError || err != nil {
+		done.Event, done.Outcome = "tool_call_failed", "tool error"
+	}
+	return res, errors.Join(err, b.cfg.Audit.record(done))
+}
+
+// callTool sends the call over the connection's client as it is now.
+func (c *bridgeConn) callTool(ctx context.Context, tool string, args json.RawMessage) (callResult, error) {
+	client := c.live()
+	if client == nil {
+		return callResult{}, errors.New("the connection was closed before the call went out")
+	}
+	return client.callTool(ctx, tool, args)
+}
+
+func (c *bridgeConn) live() *mcpClient {
+	c.turn <- struct{}{}
+	defer func() { <-c.turn }()
+	return c.client
+}
+
+// cleanError redacts an error's text and keeps its kind.
+func (b *mcpBridge) cleanError(err error) error {
+	if clean := b.cfg.Redact(err.Error()); clean != err.Error() {
+		return &redactedError{text: clean, err: err}
+	}
+	return err
+}
+
+// redactedError is an error whose text holds no known secret; what it wraps is there for its kind alone.
+type redactedError struct {
+	text string
+	err  error
+}
+
+func (e *redactedError) Error() string { return e.text }
+
+func (e *redactedError) Unwrap() error { return e.err }
+
+// finish turns a result into what is handed on: text joined, known secrets out, then the cap, then a record for what is over it.
+func (b *mcpBridge) finish(ctx context.Context, c *bridgeConn, ref toolRef, raw callResult, session string) (toolResult, error) {
+	text := b.cfg.Redact(resultText(raw))
+	res := toolResult{Text: text, IsError: raw.IsError}
+	if raw.IsError && text == "" {
+		res.Text = "the tool reported a failure and gave no text"
+	}
+	if len(text) > mcpResultMax {
+		return b.spill(ctx, ref, res, session)
+	}
+	for _, part := range raw.Content {
+		res.Content = append(res.Content, json.RawMessage(b.cfg.Redact(string(part))))
+	}
+	if raw.Structured != nil {
+		res.Structured = json.RawMessage(b.cfg.Redact(string(raw.Structured)))
+		if !raw.IsError {
+			res.Notice = c.outputFault(ref.Tool, raw.Structured)
+		}
+	}
+	return res, nil
+}
+
+// outputFault checks structured content against the schema the tool declared (MCP 2025-11-25, Tools, Output Schema). The
+// content is handed on as it is, with what is wrong said beside it.
+func (c *bridgeConn) outputFault(tool string, structured json.RawMessage) string {
+	c.turn <- struct{}{}
+	t, ok := c.tool(tool)
+	<-c.turn
+	if !ok || t.OutputSchema == nil {
+		return ""
+	}
+	if err := checkStructured(t.OutputSchema, structured); err != nil {
+		return "structured content does not fit the tool's own outputSchema: " + visibleLine(err.Error())
+	}
+	return ""
+}
+
+// spill keeps a text over mcpResultMax as a vault record; the answer carries its id and size, never a cut text.
+func (b *mcpBridge) spill(ctx context.Context, ref toolRef, res toolResult, session string) (toolResult, error) {
+	v, err := b.cfg.Vault(ctx)
+	if err != nil {
+		return toolResult{}, err
+	}
+	rec, err := v.putRecord(ctx, "result", ref.Server+"/"+ref.Tool, session, []byte(res.Text))
+	if err != nil {
+		return toolResult{}, fmt.Errorf("keep the result of %s/%s: %w", visibleLine(ref.Server), visibleLine(ref.Tool), err)
+	}
+	res.Record = rec.ID
+	res.Text = fmt.Sprintf("The result has %d bytes, over the %d kept inline. It is record %s; read it with record_read or tai record show %s.",
+		rec.Size, mcpResultMax, rec.ID, rec.ID)
+	return res, nil
+}
+
+// connectState is one step of connecting a server, for whoever shows progress.
+type connectState struct {
+	Server string
+	Tools  int
+	Took   time.Duration
+	Err    error
+	Done   bool
+}
+
+// connectAll connects servers in parallel, each under its own deadline, and tells show of each start and end. show is called
+// from one goroutine at a time.
+func (b *mcpBridge) connectAll(ctx context.Context, rows []serverRow, show func(connectState)) map[string]error {
+	slots := make(chan struct{}, mcpMaxServers)
+	states := make(chan connectState)
+	for _, row := range rows {
+		go func() { // ends after one connect, which has a deadline
+			slots <- struct{}{}
+			begin := b.cfg.Now()
+			states <- connectState{Server: row.Name}
+			c, err := b.open(ctx, row)
+			s := connectState{Server: row.Name, Took: b.cfg.Now().Sub(begin), Err: err, Done: true}
+			if err == nil {
+				s.Tools = len(c.list())
+			}
+			<-slots
+			states <- s
+		}()
+	}
+	failed := map[string]error{}
+	for left := len(rows); left > 0; {
+		s := <-states
+		if show != nil {
+			show(s)
+		}
+		if s.Done {
+			left--
+			if s.Err != nil {
+				failed[s.Server] = s.Err
+			}
+		}
+	}
+	return failed
+}
+
+// list gives the last judged list; the slice is never changed in place.
+func (c *bridgeConn) list() []listedTool {
+	c.turn <- struct{}{}
+	defer func() { <-c.turn }()
+	return c.tools
+}

@@ -1,0 +1,462 @@
+// This file brings a server in: it shows what will run, asks, verifies live, and stores server, profile row, pins and tools at
+// once. It also holds what a start runs against what was agreed to. It parses no pasted text.
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// registerOptions says for whom and on whose word a server comes in.
+type registerOptions struct {
+	Profile string // "" means the current one
+	Parent  string // audit id of the call that caused it
+	Digest  string // of the mcp_add call that it is, "" for a command
+	Yes     string // what answers the question in its place, for the refusal's hint
+}
+
+// registered is what came of one entry.
+type registered struct {
+	Name     string
+	Status   string // enabled, disabled, or login: stored without tools until someone logs in
+	Profile  string
+	Tools    []listedTool
+	Warnings []string
+	Hint     string
+}
+
+// register consents, verifies live and stores one entry. A refusal is an error of type *refusedError.
+func (b *mcpBridge) register(ctx context.Context, e serverEntry, o registerOptions) (registered, error) {
+	r, err := b.registerAudited(ctx, e, o)
+	if err != nil {
+		return r, fmt.Errorf("mcp server %s: %w", quoteClip(e.Name), b.cleanError(err))
+	}
+	return r, nil
+}
+
+// refusedError is a refusal by policy, consent or pin: the rule, and what would allow just this.
+type refusedError struct{ Rule, Reason, Hint string }
+
+func (e *refusedError) Error() string { return "refused (" + e.Rule + "): " + e.Reason }
+
+func (b *mcpBridge) registerAudited(ctx context.Context, e serverEntry, o registerOptions) (r registered, err error) {
+	p, err := b.prepare(ctx, e, o)
+	if err != nil {
+		return registered{}, err
+	}
+	err = b.decided(ctx, p.request, deed{Kind: "mcp-register", Subject: e.Name, Parent: o.Parent, Data: serverIdentity(e)}, func() (string, error) {
+		r, err = b.verifyAndStore(ctx, p)
+		return r.Status, err
+	})
+	return r, err
+}
+
+// deed names an act for the run log.
+type deed struct {
+	Kind, Subject, Parent string
+	Data                  json.RawMessage
+}
+
+// decided asks the policy and, if it allows, does the act, with the run log around both. A refusal is a *refusedError.
+func (b *mcpBridge) decided(ctx context.Context, req policyRequest, d deed, do func() (outcome string, err error)) error {
+	ev := auditEvent{Call: b.cfg.Audit.nextCall(), Parent: d.Parent, Kind: d.Kind, Subject: d.Subject}
+	note := func(event, outcome, rule string, data json.RawMessage) error {
+		x := ev
+		x.Event, x.Outcome, x.Rule, x.Data = event, outcome, rule, data
+		if err := b.cfg.Audit.record(x); err != nil {
+			return fmt.Errorf("record %s: %w", d.Kind, err)
+		}
+		return nil
+	}
+	if err := note("tool_call_requested", "", "", d.Data); err != nil {
+		return err
+	}
+	answer, err := b.cfg.Policy.approve(ctx, req)
+	if err == nil && !answer.Allow {
+		err = &refusedError{Rule: answer.Rule, Reason: answer.Reason, Hint: answer.Hint}
+	}
+	if err != nil {
+		return errors.Join(err, note("tool_call_blocked", "blocked", answer.Rule, auditText("reason", err.Error())))
+	}
+	if err := errors.Join(note("tool_call_started", "", answer.Rule, nil), b.cfg.Audit.sync()); err != nil {
+		return err
+	}
+	outcome, err := do()
+	if err != nil {
+		return errors.Join(err, note("tool_call_failed", "error", "", auditText("error", err.Error())))
+	}
+	return note("tool_call_completed", cmp.Or(outcome, "ok"), "", nil)
+}
+
+// registration is an entry on its way in.
+type registration struct {
+	entry, expanded serverEntry
+	profile         string
+	old             *serverRow
+	shown           string // what the person agrees to, without secrets
+	request         policyRequest
+}
+
+// prepare checks an entry, expands it and lays out what is to be agreed to.
+func (b *mcpBridge) prepare(ctx context.Context, e serverEntry, o registerOptions) (registration, error) {
+	p := registration{entry: e, profile: o.Profile}
+	if err := goodServerName(e.Name); err != nil {
+		return p, err
+	}
+	v, err := b.cfg.Vault(ctx)
+	if err != nil {
+		return p, err
+	}
+	if p.profile == "" {
+		if p.profile, err = b.cfg.Profile(ctx); err != nil {
+			return p, err
+		}
+	} else if list, err := v.profiles(ctx); err != nil {
+		return p, err
+	} else if !slices.ContainsFunc(list, func(x profileInfo) bool { return x.Name == p.profile }) {
+		return p, fmt.Errorf("no such profile: %s", quoteClip(p.profile))
+	}
+	rows, err := v.servers(ctx)
+	if err != nil {
+		return p, err
+	}
+	if i := slices.IndexFunc(rows, func(r serverRow) bool { return r.Name == e.Name }); i >= 0 {
+		p.old = &rows[i]
+	} else if len(rows) >= mcpMaxServers {
+		return p, fmt.Errorf("%w: %d are registered; tai mcp remove one first", errTooManyServers, len(rows))
+	}
+	if p.expanded, err = b.expand(ctx, e); err != nil {
+		return p, err
+	}
+	shown, err := b.shownEntry(ctx, e)
+	if err != nil {
+		return p, err
+	}
+	p.shown = shownText(shown, b.cfg.GOOS)
+	before := ""
+	if p.old != nil {
+		was, err := b.shownEntry(ctx, p.old.serverEntry)
+		if err != nil {
+			was = p.old.serverEntry // its references may have no value any more
+		}
+		before = shownText(was, b.cfg.GOOS)
+	}
+	p.request = b.startRequest(shown, p.profile, before, cmp.Or(o.Yes, "--yes"))
+	p.request.Digest = o.Digest
+	return p, nil
+}
+
+// startRequest is the question whether an entry may be started or dialled, exactly as shown. before, if not empty and other
+// than it, is what was agreed to earlier: then the difference is shown too.
+func (b *mcpBridge) startRequest(shown serverEntry, profile, before, yes string) policyRequest {
+	was := ""
+	if now := shownText(shown, b.cfg.GOOS); before != "" && before != now {
+		was = diffText(before, now)
+	}
+	var c consent
+	if shown.Transport == "http" {
+		c = dialConsent(dialInfo{Server: shown.Name, Profile: profile, URL: shown.URL, Headers: slices.Collect(maps.Keys(shown.Headers)), Was: was})
+	} else {
+		c = spawnConsent(spawnInfo{Server: shown.Name, Profile: profile, Argv: spawnArgv(shown, b.cfg.GOOS), Cwd: shown.Cwd, Env: slices.Collect(maps.Keys(shown.Env)), Was: was})
+	}
+	return policyRequest{Tool: "mcp_add", Title: c.Title, Server: shown.Name, Destructive: true, Always: true, Yes: yes, Lines: c.Lines, Danger: c.Danger}
+}
+
+// verifyAndStore connects with a fresh connection and stores what it found. Nothing is stored when the server cannot be used,
+// but for one that wants a login.
+func (b *mcpBridge) verifyAndStore(ctx context.Context, p registration) (registered, error) {
+	v, err := b.cfg.Vault(ctx)
+	if err != nil {
+		return registered{}, err
+	}
+	r := registered{Name: p.entry.Name, Profile: p.profile, Status: statusEnabled}
+	if p.entry.Enabled != nil && !*p.entry.Enabled {
+		r.Status = statusDisabled
+	}
+	list, err := b.look(ctx, p.expanded)
+	if he, ok := errors.AsType[*mcpHTTPError](err); ok && he.Status == 401 {
+		if hasAuthorization(p.entry.Headers) {
+			return r, &credentialsError{err}
+		}
+		r.Status = statusLogin
+		r.Hint = "the server wants a login; it is stored disabled, without tools"
+	} else if err != nil {
+		return r, err
+	}
+	var rows []toolRow
+	if r.Status != statusLogin {
+		if rows, err = b.registerTools(ctx, v, p, list, &r); err != nil {
+			return r, err
+		}
+	}
+	if err := v.putServer(ctx, p.entry, p.profile, r.Status == statusEnabled, rows, mcpMaxServers); err != nil {
+		return r, err
+	}
+	if err := v.setSetting(ctx, shownSetting(p.entry.Name), sha256Hex([]byte(p.shown))); err != nil {
+		return r, err
+	}
+	return r, b.forget(p.entry.Name)
+}
+
+// look connects once, lists, and closes: the live check before anything is stored.
+func (b *mcpBridge) look(ctx context.Context, expanded serverEntry) (toolList, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.Connect)
+	defer cancel()
+	client, err := b.dialClient(ctx, expanded)
+	if err != nil {
+		return toolList{}, err
+	}
+	list, err := client.listTools(ctx)
+	return list, errors.Join(err, client.close())
+}
+
+// registerTools judges the live list. A new server's tools are granted by the consent it came in with; those of a server that
+// is the same as before keep their pins, so that adding it again grants nothing that changed.
+func (b *mcpBridge) registerTools(ctx context.Context, v *vault, p registration, list toolList, r *registered) ([]toolRow, error) {
+	r.Warnings = list.Warnings
+	if list.Incomplete != "" {
+		r.Warnings = append(r.Warnings, "the tool list is incomplete: "+list.Incomplete)
+	}
+	var granted []toolRow
+	if p.old != nil && string(serverIdentity(p.old.serverEntry)) == string(serverIdentity(p.entry)) {
+		rows, err := v.cachedTools(ctx, p.entry.Name)
+		if err != nil {
+			return nil, err
+		}
+		granted = slices.DeleteFunc(rows, func(t toolRow) bool { return t.Hash == "" })
+	}
+	if len(granted) == 0 {
+		granted = grantAll(p.entry, list.Tools)
+	}
+	tools, _ := judgeTools(p.entry, list.Tools, granted)
+	r.Tools = tools
+	var rows []toolRow
+	for _, t := range tools {
+		switch {
+		case t.State == stateUnusable:
+			r.Warnings = append(r.Warnings, fmt.Sprintf("tool %s: %s", quoteClip(t.Name), t.Reason))
+		case t.State == stateWithheld && t.Was != nil:
+			rows = append(rows, *t.Was)
+		case t.State == stateWithheld:
+			row := t.pinRow()
+			row.Hash = ""
+			rows = append(rows, row)
+		default:
+			rows = append(rows, t.pinRow())
+		}
+		if t.Warn != "" {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("tool %s: %s", quoteClip(t.Name), t.Warn))
+		}
+	}
+	return rows, nil
+}
+
+func grantAll(e serverEntry, list []toolDef) []toolRow {
+	identity := serverIdentity(e)
+	rows := make([]toolRow, 0, len(list))
+	for _, def := range list {
+		if def.Fault != "" {
+			continue
+		}
+		if hash, err := pinHash(identity, def); err == nil { // one without a hash is judged unusable, with the reason
+			rows = append(rows, toolRow{Tool: def.Name, Description: def.Description, Schema: sentSchema(def), Hash: hash})
+		}
+	}
+	return rows
+}
+
+// credentialsError is a 401 for an entry that sends its own Authorization: a login would not help.
+type credentialsError struct{ err error }
+
+func (e *credentialsError) Error() string {
+	return "the server refuses the entry's own Authorization header (" + e.err.Error() + ")"
+}
+
+func (e *credentialsError) Unwrap() error { return e.err }
+
+func hasAuthorization(headers map[string]string) bool {
+	for name := range headers {
+		if strings.EqualFold(name, "Authorization") {
+			return true
+		}
+	}
+	return false
+}
+
+// shownEntry expands an entry for a person's eyes: what comes from the vault, or from a variable that is named like a secret,
+// stands as its name. The same text is what later starts are held against, so that a new token asks nothing and a new argument does.
+func (b *mcpBridge) shownEntry(ctx context.Context, e serverEntry) (serverEntry, error) {
+	v, err := b.cfg.Vault(ctx)
+	if err != nil {
+		return serverEntry{}, err
+	}
+	var fault error
+	env := func(name string) (string, bool) {
+		value, ok := b.cfg.Env(name)
+		if ok && value != "" && secretName(name) {
+			value = "[env:" + name + "]"
+		}
+		return value, ok
+	}
+	shown, _, err := expandEntry(e, env, func(name string) (string, bool) {
+		s, err := v.secretFor(ctx, "", name)
+		if err != nil && !errors.Is(err, errNotFound) {
+			fault = err
+		}
+		if err == nil && s.reveal() != "" {
+			return "[secret:" + name + "]", true
+		}
+		return "", err == nil
+	})
+	return shown, errors.Join(fault, err)
+}
+
+// shownText lays out what a start runs or a dial reaches, one part a line.
+func shownText(e serverEntry, goos string) string {
+	var lines []string
+	if e.Transport == "http" {
+		lines = append(lines, "url: "+e.URL)
+		for _, k := range slices.Sorted(maps.Keys(e.Headers)) {
+			lines = append(lines, "header: "+k)
+		}
+	} else {
+		for i, a := range spawnArgv(e, goos) {
+			lines = append(lines, fmt.Sprintf("argv[%d]: %s", i, visibleLine(a)))
+		}
+		for _, k := range slices.Sorted(maps.Keys(e.Env)) {
+			lines = append(lines, "env: "+k)
+		}
+		lines = append(lines, "cwd: "+visibleLine(e.Cwd))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func shownSetting(server string) string { return "mcp-shown:" + server }
+
+// sameArgv asks again when what would run is not what was agreed to: references in the entry that now mean something else, or
+// an entry that came in without a consent.
+func (b *mcpBridge) sameArgv(ctx context.Context, stored serverEntry) error {
+	v, err := b.cfg.Vault(ctx)
+	if err != nil {
+		return err
+	}
+	shown, err := b.shownEntry(ctx, stored)
+	if err != nil {
+		return err
+	}
+	text := sha256Hex([]byte(shownText(shown, b.cfg.GOOS)))
+	agreed, err := v.setting(ctx, shownSetting(stored.Name))
+	if err != nil && !errors.Is(err, errNotFound) {
+		return err
+	}
+	if agreed == text {
+		return nil
+	}
+	req := b.startRequest(shown, "", "", "tai mcp add "+quoteWord(stored.Name))
+	return b.decided(ctx, req, deed{Kind: "mcp-start", Subject: stored.Name}, func() (string, error) {
+		return "", v.setSetting(ctx, shownSetting(stored.Name), text)
+	})
+}
+
+// checked is what tai mcp check found.
+type checked struct {
+	Tools    []listedTool
+	Warnings []string
+	Partial  string
+	Version  string
+	Took     time.Duration
+}
+
+// check connects and judges the live list anew. It changes no pin.
+func (b *mcpBridge) check(ctx context.Context, server string) (checked, error) {
+	v, err := b.cfg.Vault(ctx)
+	if err != nil {
+		return checked{}, err
+	}
+	row, err := v.server(ctx, server)
+	if errors.Is(err, errNotFound) {
+		return checked{}, fmt.Errorf("%w as %s", errServerUnknown, quoteClip(server))
+	}
+	if err != nil {
+		return checked{}, err
+	}
+	begin := b.cfg.Now()
+	if err := b.forget(server); err != nil {
+		return checked{}, err
+	}
+	c, err := b.open(ctx, row)
+	if err != nil {
+		return checked{}, b.cleanError(err)
+	}
+	return checked{Tools: c.list(), Warnings: c.warnings, Partial: c.partial, Version: c.live().version(), Took: b.cfg.Now().Sub(begin)}, nil
+}
+
+// grant shows the difference of each named tool, asks once, and pins them as they are now. It gives the tools that were granted.
+func (b *mcpBridge) grant(ctx context.Context, server string, names []string) ([]string, error) {
+	found, err := b.check(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	var rows []toolRow
+	var lines []consentLine
+	for _, name := range names {
+		i := slices.IndexFunc(found.Tools, func(t listedTool) bool { return t.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("%w on %s: %s", errNoSuchTool, quoteClip(server), quoteClip(name))
+		}
+		switch t := found.Tools[i]; t.State {
+		case stateUnusable:
+			return nil, fmt.Errorf("tool %s cannot be granted: %s", quoteClip(name), t.Reason)
+		case stateWithheld:
+			rows = append(rows, t.pinRow())
+			lines = append(lines, consentLine{Label: t.Reason, Name: t.Name, Text: t.toolDiff(), Exact: true})
+		}
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	v, err := b.cfg.Vault(ctx)
+	if err != nil {
+		return nil, err
+	}
+	granted := make([]string, 0, len(rows))
+	for _, row := range rows {
+		granted = append(granted, row.Tool)
+	}
+	req := policyRequest{Tool: "mcp_grant", Title: "approve these tools of the server " + strconv.Quote(server) + " as they are now?", Server: server, Destructive: true, Always: true, Yes: "--yes", Lines: lines}
+	return granted, b.decided(ctx, req, deed{Kind: "mcp-grant", Subject: server}, func() (string, error) {
+		return "", errors.Join(v.grantTools(ctx, server, rows), b.forget(server))
+	})
+}
+
+// remove asks, then deletes a server with everything that hangs on it, in every profile.
+func (b *mcpBridge) remove(ctx context.Context, server, yes string) error {
+	v, err := b.cfg.Vault(ctx)
+	if err != nil {
+		return err
+	}
+	row, err := v.server(ctx, server)
+	if errors.Is(err, errNotFound) {
+		return fmt.Errorf("%w as %s", errServerUnknown, quoteClip(server))
+	}
+	if err != nil {
+		return err
+	}
+	shown := shownText(row.serverEntry, b.cfg.GOOS)
+	req := policyRequest{Tool: "mcp_remove", Title: "remove the server " + strconv.Quote(server) + " with its profile rows, pins and tokens?", Server: server, Destructive: true, Always: true, Yes: yes,
+		Lines: []consentLine{{Label: "it is", Text: shown, Exact: true}}}
+	return b.decided(ctx, req, deed{Kind: "mcp-remove", Subject: server}, func() (string, error) {
+		if err := v.removeServer(ctx, server); err != nil {
+			return "", err
+		}
+		return "", errors.Join(v.setSetting(ctx, shownSetting(server), ""), b.forget(server))
+	})
+}

@@ -1,0 +1,67 @@
+// This file turns a tool's result into text for a model or a person. It changes nothing it does not understand.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
+
+// resultText joins the text parts of r by line ends; any other part stands as its JSON, unchanged. Structured content follows
+// unless a text part is the same JSON already, so that it is seen once and never lost (MCP 2025-11-25, Tools, Structured Content).
+func resultText(r callResult) string {
+	var parts []string
+	for _, raw := range r.Content {
+		if text, ok := textPart(raw); ok {
+			parts = append(parts, text)
+		} else {
+			parts = append(parts, string(raw))
+		}
+	}
+	if r.Structured != nil && !holdsJSON(parts, r.Structured) {
+		parts = append(parts, string(r.Structured))
+	}
+	return strings.Join(parts, "\n")
+}
+
+// textPart gives the text of a content item of type text.
+func textPart(raw json.RawMessage) (string, bool) {
+	var buf [4]jsonMember
+	members, err := jsonObjectInto(buf[:0], raw)
+	if err != nil {
+		return "", false
+	}
+	var text string
+	var isText, hasText bool
+	for _, m := range members {
+		switch m.Key {
+		case "type":
+			isText = string(m.Value) == `"text"`
+		case "text":
+			text, hasText = jsonString(m.Value)
+		}
+	}
+	return text, isText && hasText
+}
+
+// holdsJSON reports whether one of the texts is the JSON value want, whatever its spacing and key order.
+func holdsJSON(texts []string, want json.RawMessage) bool {
+	canonical, err := canonicalJSON(want)
+	if err != nil {
+		return false
+	}
+	for _, s := range texts {
+		if s = strings.TrimSpace(s); s == "" || len(s) > 4*len(want)+64 {
+			continue
+		}
+		if got, err := canonicalJSON([]byte(s)); err == nil && bytes.Equal(got, canonical) {
+			return true
+		}
+	}
+	return false
+}
+
+// auditText makes a data object of one text.
+func auditText(key, text string) json.RawMessage {
+	return append(appendJSONString(append(appendJSONString([]byte{'{'}, key), ':'), text), '}')
+}
