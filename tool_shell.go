@@ -26,6 +26,7 @@ const (
 	shellMaxLine    = 64 << 10         // bytes after which a line without an end is passed on in parts
 	shellMaxCommand = 100_000          // bytes of a command line; Linux takes 128 KiB for one argument
 	shellMaxStdin   = 1 << 20          // bytes of stdin
+	shellMaxGlob    = 10_000           // names that one pattern may stand for and still run unasked
 	shellMark       = "stderr| "       // in front of each line that came on stderr
 )
 
@@ -84,7 +85,46 @@ func (s shellRunner) judge(c toolCall) policyRequest {
 	req.Command = args.Command // what cannot be split the policy finds out itself (SHL-11)
 	verdict := classifyShell(args.Command, shellScope{Root: s.workspace.root, Trusted: s.trusted})
 	req.Destructive = !verdict.Reading || len(args.Env) > 0 || c.Origin == "mcp" || s.goos == "windows"
+	if !req.Destructive {
+		if out := s.leavesRoot(verdict.Words, args.Cwd); out != "" {
+			req.Outside = true
+			req.Danger = append(req.Danger, "a link leads outside the workspace root: "+visibleLine(out))
+		}
+	}
 	return judgePlace(s.workspace, args.Cwd, req)
+}
+
+// leavesRoot gives the first word that names something outside the root by way of a symbolic link, which the classifier cannot see (ROO-02);
+// "" if there is none.
+func (s shellRunner) leavesRoot(commands [][]string, cwd string) string {
+	if !filepath.IsAbs(cwd) {
+		cwd = filepath.Join(s.workspace.root, cwd)
+	}
+	for _, words := range commands {
+		for _, word := range words[min(1, len(words)):] {
+			if strings.HasPrefix(word, "-") {
+				_, word, _ = strings.Cut(word, "=")
+			}
+			path := word
+			if !filepath.IsAbs(path) {
+				path = filepath.Join(cwd, path)
+			}
+			paths := []string{path}
+			if strings.ContainsAny(word, "*?[") {
+				found, err := filepath.Glob(path)
+				if err != nil || len(found) > shellMaxGlob {
+					return word
+				}
+				paths = append(paths, found...)
+			}
+			for _, path := range paths {
+				if p, err := s.workspace.locate(path); err == nil && p.Outside {
+					return word
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // trusted reports whether PATH finds program in a folder that neither the workspace nor everybody can write to (SHL-12). A name that is not

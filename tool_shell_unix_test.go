@@ -104,6 +104,15 @@ func TestF22ShellAsks(t *testing.T) {
 		{`{"command":"echo hi"}`, "mcp", false}, // always destructive on tai mcp serve
 		{`{"command":"echo hi","env":{"LD_PRELOAD":"./x.so"}}`, "agent", false},
 		{`{"command":"echo hi","cwd":"link-dir"}`, "agent", false},
+		{`{"command":"head in.txt sub/*.go"}`, "agent", true},
+		{`{"command":"head link-file"}`, "agent", false}, // ROO-02
+		{`{"command":"head ../link-file","cwd":"sub"}`, "agent", false},
+		{`{"command":"ls -l link-dir/"}`, "agent", false},
+		{`{"command":"ls -l link-fil?"}`, "agent", false},
+		{`{"command":"ls -l link-fil?x"}`, "agent", true},
+		{fmt.Sprintf(`{"command":"head %s/link-file"}`, w.root), "agent", false},
+		{fmt.Sprintf(`{"command":"head in.txt","cwd":%q}`, w.root), "agent", true},
+		{fmt.Sprintf(`{"command":"head deep.go link-file","cwd":%q}`, w.root), "agent", false},
 		{`{"command":"rm in.txt"}`, "agent", false},
 		{`{"command":"echo hi > in.txt"}`, "agent", false},
 		{`{"command":"echo 'hi"}`, "agent", false}, // SHL-11
@@ -186,6 +195,7 @@ func TestShellEndsGroup(t *testing.T) {
 	}{
 		"time limit":      {command: `sleep 60 & echo $! >pid; echo begun; wait`, want: "ended at its time limit", isError: true},
 		"ignores TERM":    {command: `trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & echo $! >pid; echo begun; while :; do wait; done`, want: "ended at its time limit", isError: true},
+		"asked first":     {command: `trap 'echo bye; exit 7' TERM; echo $$ >pid; echo begun; while :; do sleep 0.01; done`, want: "\nbye\n", isError: true},
 		"interrupt":       {command: `sleep 60 & echo $! >pid; echo begun; wait`, interrupt: true, want: "interrupted", isError: true},
 		"holds the pipe":  {command: `sleep 60 & echo $! >pid; echo begun`, want: "a process it left running was ended"},
 		"quiet left-over": {command: `sleep 60 >/dev/null 2>&1 & echo $! >pid; echo begun`, want: "exit status 0"},
