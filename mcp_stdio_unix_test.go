@@ -89,7 +89,7 @@ func TestSTD13Exit(t *testing.T) {
 	if !ok || e.Code != 3 || e.Signal != "" || e.Cut || !strings.Contains(err.Error(), "status 3") || !strings.Contains(err.Error(), "fatal: told to exit") {
 		t.Errorf("call = %v", err)
 	}
-	if d := time.Since(start); d > time.Second {
+	if d := time.Since(start); d > stdioPrompt {
 		t.Errorf("it took %v", d)
 	}
 	if tr.alive() {
@@ -114,7 +114,7 @@ func TestF07IdleServerKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	syscall.Kill(pid, syscall.SIGKILL)
-	if !waitFor(2*time.Second, tr.gone) || tr.alive() {
+	if !waitFor(stdioPrompt, tr.gone) || tr.alive() {
 		t.Error("it still counts as alive")
 	}
 	if _, err := stdioTool(tr, 2, "pid", "{}"); !strings.Contains(fmt.Sprint(err), "killed") {
@@ -137,11 +137,11 @@ func TestSTD14Ladder(t *testing.T) {
 	dir := t.TempDir()
 	tests := []struct {
 		name, script, mark string
-		min, max           time.Duration // in graces
+		min                time.Duration // in graces
 	}{
-		{"ends with its stdin", `cat >/dev/null; echo eof >MARK`, "eof", 0, 1},
-		{"ends at SIGTERM", `trap 'echo term >MARK; exit' TERM; echo up >&2; while :; do sleep 0.01; done`, "term", 1, 2},
-		{"ignores both", `trap '' TERM; echo $$ >MARK; echo up >&2; sleep 999`, "", 2, 4},
+		{"ends with its stdin", `cat >/dev/null; echo eof >MARK`, "eof", 0},
+		{"ends at SIGTERM", `trap 'echo term >MARK; exit' TERM; echo up >&2; while :; do sleep 0.01; done`, "term", 1},
+		{"ignores both", `trap '' TERM; echo $$ >MARK; echo up >&2; sleep 999`, "", 2},
 	}
 	for _, tc := range tests {
 		mark := filepath.Join(dir, "mark")
@@ -153,14 +153,14 @@ func TestSTD14Ladder(t *testing.T) {
 		if err := tr.close(); err != nil {
 			t.Errorf("%s: %v", tc.name, err)
 		}
-		if d := time.Since(start); d < tc.min*tr.grace || d > tc.max*tr.grace+2*tr.drain {
+		if d := time.Since(start); d < tc.min*tr.grace || d > tc.min*tr.grace+2*tr.drain+stdioPrompt {
 			t.Errorf("%s: close took %v", tc.name, d)
 		}
 		b, err := os.ReadFile(mark)
 		if err != nil || tc.mark != "" && strings.TrimSpace(string(b)) != tc.mark {
 			t.Errorf("%s: mark %q, %v", tc.name, b, err)
 		}
-		stdioGone(t, tr.cmd.Process.Pid, time.Second)
+		stdioGone(t, tr.cmd.Process.Pid, stdioPrompt)
 		if _, err := stdioSend(tr, 1, "x", ""); err != errTransportClosed {
 			t.Errorf("%s: call after close = %v", tc.name, err)
 		}
@@ -192,7 +192,7 @@ func TestSTD15GrandchildHoldsPipes(t *testing.T) {
 		pid := stdioPid(t, file)
 		start := time.Now()
 		end(tr)
-		if d := time.Since(start); d > time.Second {
+		if d := time.Since(start); d > stdioPrompt {
 			t.Errorf("%s took %v", name, d)
 		}
 		syscall.Kill(pid, syscall.SIGKILL) // out of the group, so out of reach of close
@@ -204,7 +204,7 @@ func TestSTD15GrandchildHoldsPipes(t *testing.T) {
 	if err := tr.close(); err != nil {
 		t.Error(err)
 	}
-	stdioGone(t, pid, time.Second)
+	stdioGone(t, pid, stdioPrompt)
 }
 
 // STD-16: a server that closes its stdout is gone, and is stopped.
@@ -215,7 +215,7 @@ func TestSTD16ClosesStdout(t *testing.T) {
 	if e, ok := errors.AsType[*stdioExitError](err); !ok || !e.Open || !strings.Contains(err.Error(), "closed its output") {
 		t.Errorf("call = %v", err)
 	}
-	if d := time.Since(start); d > time.Second {
+	if d := time.Since(start); d > stdioPrompt {
 		t.Errorf("it took %v", d)
 	}
 	stdioGone(t, tr.cmd.Process.Pid, 5*time.Second) // nobody had to call close

@@ -13,7 +13,7 @@ func testFakes() map[string]func() {
 		"vault-writer": fakeVaultWriter, "vault-registrar": fakeVaultRegistrar,
 		"vault-modes": fakeVaultModes, "vault-locked": fakeVaultLocked,
 		"audit-writer": fakeAuditWriter,
-		"stdio":        fakeStdioMain, "stdio-parent": fakeStdioParent,
+		"stdio":        fakeStdioMain, "stdio-parent": fakeStdioParent, "bench-client": fakeBenchClient,
 	}
 }
 
