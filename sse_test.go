@@ -39,6 +39,7 @@ func TestSSE(t *testing.T) {
 	}{
 		{"W39 LF", "data: a\n\ndata: b\n\n", []sseEvent{sseMessage("a"), sseMessage("b")}},
 		{"HTC-07 CRLF", "data: a\r\n\r\ndata: b\r\n\r\n", []sseEvent{sseMessage("a"), sseMessage("b")}},
+		{"HTC-07 CRLF ends one line, not two", "event: x\r\ndata: a\r\ndata: b\r\n\r\n", []sseEvent{{Event: "x", Data: "a\nb", Retry: -1}}},
 		{"HTC-07 CR alone", "data: a\r\rdata: b\r\r", []sseEvent{sseMessage("a"), sseMessage("b")}},
 		{"HTC-07 mixed", "data: a\r\n\ndata: b\n\r\n", []sseEvent{sseMessage("a"), sseMessage("b")}},
 		{"HTC-08 F09 several data lines", "data: {\"id\":7,\ndata:\"result\":{}}\n\n", []sseEvent{sseMessage("{\"id\":7,\n\"result\":{}}")}},
