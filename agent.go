@@ -112,7 +112,7 @@ func (a *agent) resume(ctx context.Context, session string) error {
 		}
 	}
 	fixed, missing := repairHistory(msgs)
-	a.session, a.history = session, fixed
+	a.session, a.history = spokenID(session), fixed
 	if len(missing) == 0 {
 		return nil
 	}

@@ -359,7 +359,7 @@ func TestF25AgentResume(t *testing.T) {
 		}
 	}
 	rig := agentRigOver(box, agentSays("on we go"))
-	if err := rig.resume(t.Context(), id); err != nil {
+	if err := rig.resume(t.Context(), " "+strings.ToUpper(id)); err != nil { // as it is spoken
 		t.Fatal(err)
 	}
 	if res, err := rig.runTurn(t.Context(), "go on"); err != nil || res.Session != id || len(rig.model.requests[0].Messages) != 6 {
