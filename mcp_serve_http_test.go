@@ -520,6 +520,30 @@ func TestServeSRV13W73Connections(t *testing.T) {
 	}
 }
 
+// TestServeUnreadAnswers: a client that asks and never reads does not hold its connection for ever.
+func TestServeUnreadAnswers(t *testing.T) {
+	f := serveStart(t, modeDanger, nil)
+	f.server.limits.write = 200 * time.Millisecond
+	session := f.open(t)
+	body := serveRequest("1", methodToolsList, "{}")
+	ask := fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%s\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", session, serveTestKey, len(body), body)
+	conn, err := net.Dial("tcp", f.addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	many := strings.Repeat(ask, 100)
+	for range 10_000 {
+		if _, err = io.WriteString(conn, many); err != nil {
+			break
+		}
+	}
+	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the connection was kept: %v", err)
+	}
+}
+
 // TestServeSRV14W81Paths: one path, two methods, nothing else to find.
 func TestServeSRV14W81Paths(t *testing.T) {
 	f := serveMake(t, modeDanger, nil)
