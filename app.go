@@ -38,6 +38,9 @@ const (
 	storeWrite          // creates the vault if need be
 )
 
+// originHTTP is the origin of a run that serves over HTTP.
+const originHTTP = "http"
+
 // app is one run. Its parts are made when first needed; close ends them.
 type app struct {
 	out         outside
@@ -65,6 +68,7 @@ type app struct {
 	store    *vault
 	storeErr error
 	known    *redactor
+	isKnown  bool // known was read; it is nil where there is no secret
 	tools    *toolbox
 }
 
@@ -73,7 +77,7 @@ func openApp(out outside, flags map[string][]string, use storeUse, origin string
 	a := &app{out: out, stdin: out.Stdin, stdout: out.Stdout, stderr: out.Stderr, goos: out.GOOS, origin: origin, use: use}
 	a.outTerminal, a.errTerminal = writerIsTerminal(out.Stdout), writerIsTerminal(out.Stderr)
 	in, isFile := out.Stdin.(*os.File)
-	a.person = isFile && isTerminal(in) && a.errTerminal
+	a.person = isFile && isTerminal(in) && a.errTerminal && origin != originHTTP // nobody sits behind a served call
 	get := func(name string) string {
 		if v := flags[name]; len(v) > 0 {
 			return v[len(v)-1]
@@ -107,6 +111,9 @@ func openApp(out outside, flags map[string][]string, use storeUse, origin string
 // workspace counts only if the vault holds that file's hash; what narrows always counts.
 func (a *app) newPolicy(flags map[string][]string, get func(string) string) (*policy, error) {
 	cfg := policyConfig{Mode: modePrompt, Yes: get("yes") != "", Root: a.root, Redact: a.redact}
+	if a.origin == originHTTP {
+		cfg.Mode = modeDanger // the key is the authority; the workspace's own mode or --permission-mode narrows it
+	}
 	if a.console != nil {
 		cfg.Prompter = a.console
 	}
@@ -269,9 +276,9 @@ func (a *app) redact(s string) string {
 
 func (a *app) redactor(ctx context.Context) (*redactor, error) {
 	a.mu.Lock()
-	known := a.known
+	known, isKnown := a.known, a.isKnown
 	a.mu.Unlock()
-	if known != nil {
+	if isKnown {
 		return known, nil
 	}
 	v, err := a.vault(ctx)
@@ -290,7 +297,7 @@ func (a *app) redactor(ctx context.Context) (*redactor, error) {
 	known = newRedactor(list)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.known = known
+	a.known, a.isKnown = known, true
 	return known, nil
 }
 
@@ -304,7 +311,7 @@ const secretEnvMin = 8
 func (a *app) secretsChanged() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.known = nil
+	a.known, a.isKnown = nil, false
 }
 
 // close ends the servers, the run log and the vault, in this order.

@@ -16,6 +16,7 @@ const helpHead = `tai is a terminal AI agent that speaks MCP in both directions.
 usage:
   tai                                        the prompt
   tai "PROMPT"  |  COMMAND | tai "PROMPT"    one turn, then exit
+  tai --serve-mcp KEY|env:NAME|file:PATH     serve tai's tools over HTTP
   tai COMMAND …
 
 commands:

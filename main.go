@@ -53,6 +53,9 @@ func run(ctx context.Context, words []string, out outside) int {
 
 // execute opens the run, runs the command and closes everything, whatever came of it.
 func execute(ctx context.Context, inv *invocation, out outside) error {
+	if inv.given("serve-mcp") {
+		inv.cmd.Origin = originHTTP
+	}
 	a, err := openApp(out, inv.flags, inv.cmd.Store, cmp.Or(inv.cmd.Origin, "cli"))
 	if err != nil {
 		return err
@@ -70,17 +73,24 @@ func execute(ctx context.Context, inv *invocation, out outside) error {
 	return err
 }
 
-// promptCommand is tai without a command: the prompt, or one turn.
+// promptCommand is tai without a command: the prompt, one turn, or the server.
 func promptCommand() command {
 	return command{Args: `["PROMPT"]`, Short: "the prompt, or one turn", Example: `tai "what changed in this repository today?"`, Max: 1, Store: storeWrite, Origin: "repl", Flags: []flagSpec{
 		{Name: "p", Help: "one turn with what stands on standard input, then exit"},
+		{Name: "serve-mcp", Value: "KEY", Help: "serve tai's tools over HTTP; KEY, env:NAME or file:PATH"},
+		{Name: "mcp-port", Value: "N", Help: "port of --serve-mcp (default TAI_MCP_PORT, else 8765)"},
+		{Name: "mcp-bind", Value: "ADDR", Help: "address of --serve-mcp (default TAI_MCP_BIND, else 127.0.0.1)"},
+		{Name: "allowed-origin", Value: "ORIGIN", Help: "a web origin that may call --serve-mcp", Many: true},
 		{Name: "version", Help: "tai's version"},
 	}, Run: cmdPrompt}
 }
 
 func cmdPrompt(ctx context.Context, c *invocation) error {
-	if c.given("version") {
+	switch {
+	case c.given("version"):
 		return cmdVersion(ctx, c)
+	case c.given("serve-mcp"):
+		return serveMCP(ctx, c.app, c.flag("serve-mcp"), c.flags)
 	}
 	return runPrompt(ctx, c)
 }
