@@ -138,17 +138,14 @@ func cmdMCPTools(ctx context.Context, c *invocation) error {
 			}
 		}
 	} else {
-		faults := c.bridge.connectAll(ctx, rows, c.progress(len(rows)))
+		var faults map[string]error
+		lists, faults = c.bridge.connectAll(ctx, rows, c.progress(len(rows)))
 		for _, row := range rows {
 			if err := faults[row.Name]; err != nil {
 				failed = worse(failed, err)
 				if len(rows) > 1 {
 					fmt.Fprintln(c.stderr, "tai: "+visible(c.redact(err.Error())))
 				}
-				continue
-			}
-			if lists[row.Name], err = c.bridge.liveList(ctx, row); err != nil {
-				return err
 			}
 		}
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -42,21 +43,35 @@ type mcpBridge struct {
 	mu     sync.Mutex
 	conns  map[string]*bridgeConn
 	closed bool
+	done   chan struct{} // closed by close; ends connects on their way
 }
 
-// bridgeConn is one server's connection. turn is a lock that a context can give up waiting for; it guards the rest.
+// bridgeConn is one server's place. turn is a lock that a context can give up waiting for; it guards the rest.
 type bridgeConn struct {
-	turn     chan struct{}
+	turn  chan struct{}
+	entry serverEntry // as stored when the connection was made
+	view  *bridgeView // nil without a connection
+}
+
+// bridgeView is one connection with its list as judged last. It is never changed, only replaced, so a call uses it without a
+// lock. Of each tool it keeps what a call needs; the whole list goes to whoever asked for it.
+type bridgeView struct {
 	client   *mcpClient
-	entry    serverEntry // as stored when the connection was made
-	tools    []listedTool
-	byName   map[string]int
+	tools    map[string]bridgeTool
 	warnings []string
 	partial  string // why the list is incomplete
 }
 
+// bridgeTool is a live tool as a call sees it. Output is the tool's own outputSchema, nil without one.
+type bridgeTool struct {
+	State  toolState
+	Reason string
+	Hash   string
+	Output json.RawMessage
+}
+
 func newMCPBridge(cfg bridgeConfig) *mcpBridge {
-	b := &mcpBridge{cfg: cfg, conns: map[string]*bridgeConn{}}
+	b := &mcpBridge{cfg: cfg, conns: map[string]*bridgeConn{}, done: make(chan struct{})}
 	b.cfg.Connect = cmp.Or(cfg.Connect, mcpConnectTimeout)
 	if cfg.Dial == nil {
 		b.cfg.Dial = b.dial
@@ -75,6 +90,9 @@ var (
 // close ends all connections, several at a time. It is safe to call twice.
 func (b *mcpBridge) close() error {
 	b.mu.Lock()
+	if !b.closed {
+		close(b.done)
+	}
 	b.closed = true
 	conns := b.conns
 	b.conns = map[string]*bridgeConn{}
@@ -98,11 +116,11 @@ func (b *mcpBridge) close() error {
 }
 
 func (c *bridgeConn) drop() error {
-	if c.client == nil {
+	if c.view == nil {
 		return nil
 	}
-	err := c.client.close()
-	c.client, c.tools, c.byName = nil, nil, nil
+	err := c.view.client.close()
+	c.view = nil
 	return err
 }
 
@@ -135,54 +153,68 @@ func (b *mcpBridge) conn(server string) (*bridgeConn, error) {
 }
 
 // open gives the live connection of a stored server, connecting or reconnecting once if needed, with its list judged against
-// the pins. Callers of one server share the work; servers do not wait for each other.
-func (b *mcpBridge) open(ctx context.Context, row serverRow) (*bridgeConn, error) {
+// the pins. fresh wants the whole list, as the server has it now. Callers of one server share the work; servers do not wait for
+// each other.
+func (b *mcpBridge) open(ctx context.Context, row serverRow, fresh bool) (*bridgeView, []listedTool, error) {
 	c, err := b.conn(row.Name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	select {
 	case c.turn <- struct{}{}:
 		defer func() { <-c.turn }()
 	case <-ctx.Done():
-		return nil, fmt.Errorf("mcp server %s: connect: %w", quoteClip(row.Name), ctx.Err())
+		return nil, nil, fmt.Errorf("mcp server %s: connect: %w", quoteClip(row.Name), context.Cause(ctx))
 	}
-	if c.client != nil && (!c.client.alive() || !sameEntry(c.entry, row.serverEntry)) {
+	ctx, cancel := context.WithTimeoutCause(ctx, b.cfg.Connect, errConnectTimeout)
+	defer cancel()
+	go func() { // ends with ctx, which cancel ends at the latest
+		select {
+		case <-b.done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	if c.view != nil && (!c.view.client.alive() || !sameEntry(c.entry, row.serverEntry)) {
 		_ = c.drop() // how a dead or replaced server ended was told to the call it ended
 	}
-	switch {
-	case c.client == nil:
-		if err := b.connect(ctx, c, row); err != nil {
-			return nil, fmt.Errorf("mcp server %s: connect: %w", quoteClip(row.Name), err)
+	if c.view == nil {
+		tools, err := b.connect(ctx, c, row)
+		if err != nil {
+			return nil, nil, fmt.Errorf("mcp server %s: connect: %w", quoteClip(row.Name), err)
 		}
-	case c.client.stale():
-		if err := b.list(ctx, c, row); err != nil {
-			return nil, fmt.Errorf("mcp server %s: list tools: %w", quoteClip(row.Name), err)
-		}
+		return c.view, tools, nil
 	}
-	return c, nil
+	if !fresh && !c.view.client.stale() {
+		return c.view, nil, nil
+	}
+	view, tools, err := b.list(ctx, c.view.client, row)
+	if err != nil {
+		return nil, nil, fmt.Errorf("mcp server %s: list tools: %w", quoteClip(row.Name), err)
+	}
+	c.view = view
+	return view, tools, nil
 }
 
-// connect dials, shakes hands and lists, all inside one deadline.
-func (b *mcpBridge) connect(ctx context.Context, c *bridgeConn, row serverRow) error {
-	ctx, cancel := context.WithTimeout(ctx, b.cfg.Connect)
-	defer cancel()
+// connect dials, shakes hands and lists, all inside the deadline of ctx.
+func (b *mcpBridge) connect(ctx context.Context, c *bridgeConn, row serverRow) ([]listedTool, error) {
 	entry, err := b.expand(ctx, row.serverEntry)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := b.sameArgv(ctx, row.serverEntry); err != nil {
-		return err
+		return nil, err
 	}
 	client, err := b.dialClient(ctx, entry)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c.client, c.entry = client, row.serverEntry
-	if err := b.list(ctx, c, row); err != nil {
-		return errors.Join(err, c.drop())
+	view, tools, err := b.list(ctx, client, row)
+	if err != nil {
+		return nil, errors.Join(err, client.close())
 	}
-	return nil
+	c.view, c.entry = view, row.serverEntry
+	return tools, nil
 }
 
 func (b *mcpBridge) dialClient(ctx context.Context, entry serverEntry) (*mcpClient, error) {
@@ -230,61 +262,52 @@ func (b *mcpBridge) expand(ctx context.Context, e serverEntry) (serverEntry, err
 }
 
 // list asks for the tools and judges them. What is gone is dropped from the vault without a word, if the list is whole.
-func (b *mcpBridge) list(ctx context.Context, c *bridgeConn, row serverRow) error {
-	ctx, cancel := context.WithTimeout(ctx, b.cfg.Connect)
-	defer cancel()
-	live, err := c.client.listTools(ctx)
+func (b *mcpBridge) list(ctx context.Context, client *mcpClient, row serverRow) (*bridgeView, []listedTool, error) {
+	live, err := client.listTools(ctx)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	v, err := b.cfg.Vault(ctx)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	granted, err := v.cachedTools(ctx, row.Name)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	tools, removed := judgeTools(row.serverEntry, live.Tools, granted)
 	if live.Incomplete == "" && len(removed) > 0 {
 		if err := v.dropTools(ctx, row.Name, removed); err != nil {
-			return err
+			return nil, nil, err
 		}
 	}
-	if fresh := newlyListed(tools); len(fresh) > 0 {
-		if err := v.cacheTools(ctx, row.Name, fresh); err != nil {
-			return err
+	if rows, changed := neverGranted(tools); changed {
+		if err := v.cacheTools(ctx, row.Name, rows); err != nil {
+			return nil, nil, err
 		}
 	}
-	c.tools, c.warnings, c.partial = tools, live.Warnings, live.Incomplete
-	c.byName = make(map[string]int, len(tools))
-	for i, t := range tools {
-		if _, twice := c.byName[t.Name]; !twice && t.Name != "" {
-			c.byName[t.Name] = i
-		}
-	}
-	return nil
-}
-
-// newlyListed gives the rows of usable tools that have no row yet, so that lists can show them without a connection.
-func newlyListed(tools []listedTool) []toolRow {
-	var rows []toolRow
+	view := &bridgeView{client: client, tools: make(map[string]bridgeTool, len(tools)), warnings: live.Warnings, partial: live.Incomplete}
 	for _, t := range tools {
-		if t.Was == nil && t.State != stateUnusable {
-			row := t.pinRow()
-			row.Hash = ""
-			rows = append(rows, row)
+		if _, twice := view.tools[t.Name]; !twice && t.Name != "" {
+			view.tools[t.Name] = bridgeTool{State: t.State, Reason: t.Reason, Hash: t.Hash, Output: bytes.Clone(t.OutputSchema)}
 		}
 	}
-	return rows
+	return view, tools, nil
 }
 
-func (c *bridgeConn) tool(name string) (listedTool, bool) {
-	i, ok := c.byName[name]
-	if !ok {
-		return listedTool{}, false
+// neverGranted gives the rows of the usable tools without a pin, so that lists can show them without a connection, and whether
+// they are other than those stored.
+func neverGranted(tools []listedTool) (rows []toolRow, changed bool) {
+	for _, t := range tools {
+		if t.State == stateUnusable || t.Was != nil && t.Was.Hash != "" {
+			continue
+		}
+		row := t.pinRow()
+		row.Hash = ""
+		rows = append(rows, row)
+		changed = changed || t.Was == nil || t.Was.Description != row.Description || !bytes.Equal(t.Was.Schema, row.Schema)
 	}
-	return c.tools[i], true
+	return rows, changed
 }
 
 // enabledServer gives the row of a server that is enabled for the profile; "" means the current one.
@@ -351,13 +374,10 @@ func (b *mcpBridge) turn(ctx context.Context, server, profile string, on bool) (
 	return profile, b.forget(server)
 }
 
-// liveList connects if need be and gives the judged list of a server.
+// liveList connects if need be and gives the judged list of a server as it is now.
 func (b *mcpBridge) liveList(ctx context.Context, row serverRow) ([]listedTool, error) {
-	c, err := b.open(ctx, row)
-	if err != nil {
-		return nil, err
-	}
-	return c.list(), nil
+	_, tools, err := b.open(ctx, row, true)
+	return tools, err
 }
 
 // storedList gives a server's tools as last seen, from the vault alone.

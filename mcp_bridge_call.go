@@ -32,7 +32,7 @@ func (b *mcpBridge) callTool(ctx context.Context, ref toolRef, call toolCall) (t
 	if err := b.cfg.Audit.record(requested); err != nil {
 		return toolResult{}, fmt.Errorf("call %s refused, it cannot be recorded: %w", quoteClip(ev.Subject), err)
 	}
-	c, refusal, err := b.admit(ctx, ref, call, args, digest)
+	view, refusal, err := b.admit(ctx, ref, call, args, digest)
 	if err != nil || refusal.Rule != "" {
 		blocked := ev
 		blocked.Event, blocked.Rule, blocked.Outcome = "tool_call_blocked", refusal.Rule, "blocked"
@@ -42,77 +42,81 @@ func (b *mcpBridge) callTool(ctx context.Context, ref toolRef, call toolCall) (t
 		}
 		return refusal, errors.Join(err, b.cfg.Audit.record(blocked))
 	}
-	return b.run(ctx, c, ref, args, ev, call.Session)
+	return b.run(ctx, view, ref, args, ev, call.Session)
 }
 
 // admit passes one call through everything that can refuse it and gives the connection to use. A refusal is a result with Rule.
-func (b *mcpBridge) admit(ctx context.Context, ref toolRef, call toolCall, args json.RawMessage, digest string) (*bridgeConn, toolResult, error) {
+func (b *mcpBridge) admit(ctx context.Context, ref toolRef, call toolCall, args json.RawMessage, digest string) (*bridgeView, toolResult, error) {
 	row, err := b.enabledServer(ctx, ref.Server, call.Profile)
 	if err != nil {
 		return nil, toolResult{}, err
 	}
-	stored, err := b.storedTool(ctx, row, ref.Tool)
+	pinned, err := b.pinnedTool(ctx, row, ref.Tool)
 	if err != nil {
 		return nil, toolResult{}, err
 	}
-	var c *bridgeConn
-	if stored.State != stateGranted && stored.State != stateOverCap || stored.Was == nil {
+	if pinned.State == stateWithheld {
 		// Not pinned: only the server knows whether there is such a tool. No call is sent for it.
-		if c, err = b.open(ctx, row); err != nil {
+		if _, err := b.liveTool(ctx, row, ref, &pinned); err != nil {
 			return nil, toolResult{}, err
 		}
-		live, ok := c.tool(ref.Tool)
-		if !ok {
-			return nil, toolResult{}, fmt.Errorf("%w on %s: %s", errNoSuchTool, quoteClip(ref.Server), quoteClip(ref.Tool))
-		}
-		if r := refuseTool(ref, live); r.Rule != "" {
-			return nil, r, nil
-		}
 	}
-	d, err := b.cfg.Policy.approve(ctx, b.policyRequest(ref, stored, call, args, digest))
+	if r := refuseTool(ref, pinned); r.Rule != "" {
+		return nil, r, nil
+	}
+	d, err := b.cfg.Policy.approve(ctx, policyRequest{
+		Tool: bridgedSubject(ref.Server, ref.Tool), Server: ref.Server, Args: args, Digest: digest, Pin: pinned.Hash, Person: call.Person,
+		Destructive: true, // whatever the server says of it: foreign hints relax nothing
+	})
 	if err != nil {
 		return nil, toolResult{}, err
 	}
 	if !d.Allow {
 		return nil, refused(d.Rule, d.Reason, d.Hint), nil
 	}
-	if c, err = b.open(ctx, row); err != nil {
+	asked := pinned.Hash
+	view, err := b.liveTool(ctx, row, ref, &pinned)
+	if err != nil {
 		return nil, toolResult{}, err
 	}
-	live, ok := c.tool(ref.Tool)
-	if !ok {
-		return nil, toolResult{}, fmt.Errorf("%w on %s any more: %s", errNoSuchTool, quoteClip(ref.Server), quoteClip(ref.Tool))
-	}
-	if live.Hash != stored.Hash && live.State == stateGranted {
+	if pinned.State == stateGranted && pinned.Hash != asked {
 		// Granted in between by another process: what was asked about is not what would run.
 		return nil, refused("pin", "the tool changed while this call was decided", "call it again"), nil
 	}
-	return c, refuseTool(ref, live), nil
+	return view, refuseTool(ref, pinned), nil
 }
 
-// storedTool judges a tool by the vault alone.
-func (b *mcpBridge) storedTool(ctx context.Context, row serverRow, tool string) (listedTool, error) {
+// liveTool connects if need be and puts the live judgement of a tool into t.
+func (b *mcpBridge) liveTool(ctx context.Context, row serverRow, ref toolRef, t *bridgeTool) (*bridgeView, error) {
+	view, _, err := b.open(ctx, row, false)
+	if err != nil {
+		return nil, err
+	}
+	live, ok := view.tools[ref.Tool]
+	if !ok {
+		return nil, fmt.Errorf("%w on %s: %s", errNoSuchTool, quoteClip(ref.Server), quoteClip(ref.Tool))
+	}
+	*t = live
+	return view, nil
+}
+
+// pinnedTool judges a tool by the vault alone: granted with its pin, shut out by the entry's lists, or withheld.
+func (b *mcpBridge) pinnedTool(ctx context.Context, row serverRow, tool string) (bridgeTool, error) {
 	v, err := b.cfg.Vault(ctx)
 	if err != nil {
-		return listedTool{}, err
+		return bridgeTool{}, err
 	}
-	rows, err := v.cachedTools(ctx, row.Name)
-	if err != nil {
-		return listedTool{}, err
+	hash, err := v.pin(ctx, row.Name, tool)
+	if errors.Is(err, errNotFound) {
+		return bridgeTool{State: stateWithheld}, nil
 	}
-	for i := range rows {
-		if rows[i].Tool != tool || rows[i].Hash == "" {
-			continue
-		}
-		t := listedTool{toolDef: toolDef{Name: tool, Description: rows[i].Description, InputSchema: rows[i].Schema}, State: stateGranted, Hash: rows[i].Hash, Was: &rows[i]}
-		t.judgeLists(row.serverEntry)
-		return t, nil
-	}
-	return listedTool{State: stateWithheld}, nil
+	t := listedTool{toolDef: toolDef{Name: tool}, State: stateGranted}
+	t.judgeLists(row.serverEntry)
+	return bridgeTool{State: t.State, Reason: t.Reason, Hash: hash}, err
 }
 
 // refuseTool says why a listed tool may not be called, or nothing. A tool over the cap is not offered, but may be called by name.
-func refuseTool(ref toolRef, t listedTool) toolResult {
+func refuseTool(ref toolRef, t bridgeTool) toolResult {
 	name := visibleLine(ref.Tool)
 	switch t.State {
 	case stateWithheld:
@@ -130,50 +134,27 @@ func refused(rule, reason, hint string) toolResult {
 	return toolResult{Text: "refused (" + rule + "): " + reason, Hint: hint, Rule: rule, IsError: true}
 }
 
-func (b *mcpBridge) policyRequest(ref toolRef, t listedTool, call toolCall, args json.RawMessage, digest string) policyRequest {
-	return policyRequest{
-		Tool: bridgedSubject(ref.Server, ref.Tool), Server: ref.Server,
-		Destructive: true, // whatever the server says of it: foreign hints relax nothing
-		Args:        args, Digest: digest, Pin: t.Hash, Person: call.Person,
-	}
-}
-
 // run sends an admitted call and records what came of it. The started line is on disk before the call goes out.
-func (b *mcpBridge) run(ctx context.Context, c *bridgeConn, ref toolRef, args json.RawMessage, ev auditEvent, session string) (toolResult, error) {
+func (b *mcpBridge) run(ctx context.Context, view *bridgeView, ref toolRef, args json.RawMessage, ev auditEvent, session string) (toolResult, error) {
 	started := ev
 	started.Event = "tool_call_started"
 	if err := errors.Join(b.cfg.Audit.record(started), b.cfg.Audit.sync()); err != nil {
 		return toolResult{}, fmt.Errorf("call %s refused, it cannot be recorded: %w", quoteClip(ev.Subject), err)
 	}
 	begin := b.cfg.Now()
-	raw, callErr := c.callTool(ctx, ref.Tool, args)
+	raw, callErr := view.client.callTool(ctx, ref.Tool, args)
 	done := ev
 	done.Event, done.Outcome, done.Duration = "tool_call_completed", "ok", b.cfg.Now().Sub(begin)
 	if callErr != nil {
 		done.Event, done.Outcome, done.Data = "tool_call_failed", "error", auditText("error", callErr.Error())
 		return toolResult{}, errors.Join(fmt.Errorf("mcp server %s: call %s: %w", quoteClip(ref.Server), quoteClip(ref.Tool), b.cleanError(callErr)), b.cfg.Audit.record(done))
 	}
-	res, err := b.finish(ctx, c, ref, raw, session)
+	res, err := b.finish(ctx, view, ref, raw, session)
 	done.Size = int64(len(res.Text))
 	if res.IsError || err != nil {
 		done.Event, done.Outcome = "tool_call_failed", "tool error"
 	}
 	return res, errors.Join(err, b.cfg.Audit.record(done))
-}
-
-// callTool sends the call over the connection's client as it is now.
-func (c *bridgeConn) callTool(ctx context.Context, tool string, args json.RawMessage) (callResult, error) {
-	client := c.live()
-	if client == nil {
-		return callResult{}, errors.New("the connection was closed before the call went out")
-	}
-	return client.callTool(ctx, tool, args)
-}
-
-func (c *bridgeConn) live() *mcpClient {
-	c.turn <- struct{}{}
-	defer func() { <-c.turn }()
-	return c.client
 }
 
 // cleanError redacts an error's text and keeps its kind.
@@ -195,7 +176,7 @@ func (e *redactedError) Error() string { return e.text }
 func (e *redactedError) Unwrap() error { return e.err }
 
 // finish turns a result into what is handed on: text joined, known secrets out, then the cap, then a record for what is over it.
-func (b *mcpBridge) finish(ctx context.Context, c *bridgeConn, ref toolRef, raw callResult, session string) (toolResult, error) {
+func (b *mcpBridge) finish(ctx context.Context, view *bridgeView, ref toolRef, raw callResult, session string) (toolResult, error) {
 	text := b.cfg.Redact(resultText(raw))
 	res := toolResult{Text: text, IsError: raw.IsError}
 	if raw.IsError && text == "" {
@@ -210,7 +191,7 @@ func (b *mcpBridge) finish(ctx context.Context, c *bridgeConn, ref toolRef, raw 
 	if raw.Structured != nil {
 		res.Structured = json.RawMessage(b.cfg.Redact(string(raw.Structured)))
 		if !raw.IsError {
-			res.Notice = c.outputFault(ref.Tool, raw.Structured)
+			res.Notice = outputFault(view.tools[ref.Tool].Output, raw.Structured)
 		}
 	}
 	return res, nil
@@ -218,14 +199,11 @@ func (b *mcpBridge) finish(ctx context.Context, c *bridgeConn, ref toolRef, raw 
 
 // outputFault checks structured content against the schema the tool declared (MCP 2025-11-25, Tools, Output Schema). The
 // content is handed on as it is, with what is wrong said beside it.
-func (c *bridgeConn) outputFault(tool string, structured json.RawMessage) string {
-	c.turn <- struct{}{}
-	t, ok := c.tool(tool)
-	<-c.turn
-	if !ok || t.OutputSchema == nil {
+func outputFault(schema, structured json.RawMessage) string {
+	if schema == nil {
 		return ""
 	}
-	if err := checkStructured(t.OutputSchema, structured); err != nil {
+	if err := checkStructured(schema, structured); err != nil {
 		return "structured content does not fit the tool's own outputSchema: " + visibleLine(err.Error())
 	}
 	return ""
@@ -256,44 +234,40 @@ type connectState struct {
 	Done   bool
 }
 
-// connectAll connects servers in parallel, each under its own deadline, and tells show of each start and end. show is called
-// from one goroutine at a time.
-func (b *mcpBridge) connectAll(ctx context.Context, rows []serverRow, show func(connectState)) map[string]error {
+// connectAll lists servers in parallel, each under its own deadline, and tells show of each start and end. show may be nil; it
+// is called from one goroutine. What failed has an error in the answer, the others their lists.
+func (b *mcpBridge) connectAll(ctx context.Context, rows []serverRow, show func(connectState)) (lists map[string][]listedTool, failed map[string]error) {
+	type outcome struct {
+		connectState
+		tools []listedTool
+	}
 	slots := make(chan struct{}, mcpMaxServers)
-	states := make(chan connectState)
+	outcomes := make(chan outcome)
 	for _, row := range rows {
 		go func() { // ends after one connect, which has a deadline
 			slots <- struct{}{}
+			defer func() { <-slots }()
 			begin := b.cfg.Now()
-			states <- connectState{Server: row.Name}
-			c, err := b.open(ctx, row)
-			s := connectState{Server: row.Name, Took: b.cfg.Now().Sub(begin), Err: err, Done: true}
-			if err == nil {
-				s.Tools = len(c.list())
-			}
-			<-slots
-			states <- s
+			outcomes <- outcome{connectState: connectState{Server: row.Name}}
+			tools, err := b.liveList(ctx, row)
+			outcomes <- outcome{connectState{Server: row.Name, Tools: len(tools), Took: b.cfg.Now().Sub(begin), Err: err, Done: true}, tools}
 		}()
 	}
-	failed := map[string]error{}
+	lists, failed = map[string][]listedTool{}, map[string]error{}
 	for left := len(rows); left > 0; {
-		s := <-states
+		o := <-outcomes
 		if show != nil {
-			show(s)
+			show(o.connectState)
 		}
-		if s.Done {
-			left--
-			if s.Err != nil {
-				failed[s.Server] = s.Err
-			}
+		if !o.Done {
+			continue
+		}
+		left--
+		if o.Err != nil {
+			failed[o.Server] = o.Err
+		} else {
+			lists[o.Server] = o.tools
 		}
 	}
-	return failed
-}
-
-// list gives the last judged list; the slice is never changed in place.
-func (c *bridgeConn) list() []listedTool {
-	c.turn <- struct{}{}
-	defer func() { <-c.turn }()
-	return c.tools
+	return lists, failed
 }

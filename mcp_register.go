@@ -392,11 +392,11 @@ func (b *mcpBridge) check(ctx context.Context, server string) (checked, error) {
 	if err := b.forget(server); err != nil {
 		return checked{}, err
 	}
-	c, err := b.open(ctx, row)
+	view, tools, err := b.open(ctx, row, true)
 	if err != nil {
 		return checked{}, b.cleanError(err)
 	}
-	return checked{Tools: c.list(), Warnings: c.warnings, Partial: c.partial, Version: c.live().version(), Took: b.cfg.Now().Sub(begin)}, nil
+	return checked{Tools: tools, Warnings: view.warnings, Partial: view.partial, Version: view.client.version(), Took: b.cfg.Now().Sub(begin)}, nil
 }
 
 // grant shows the difference of each named tool, asks once, and pins them as they are now. It gives the tools that were granted.

@@ -304,7 +304,16 @@ func (v *vault) pins(ctx context.Context, server string) (pins map[string]string
 	return pins, err
 }
 
-// cachedTools gives the kept text of a server's tools, by name, with the pin of those that were granted.
+// pin gives the hash of one granted tool; errNotFound if it was never granted.
+func (v *vault) pin(ctx context.Context, server, tool string) (hash string, err error) {
+	defer wrapDeed(&err, "read the pin of tool %q of mcp server %q", tool, server)
+	err = v.view(ctx, func(tx *sql.Tx) error {
+		return orNotFound(tx.QueryRowContext(ctx, `SELECT hash FROM mcp_tool_pins WHERE server = ? AND tool = ?`, server, tool).Scan(&hash))
+	})
+	return hash, err
+}
+
+// cachedTools gives the kept text of a server's tools, in the order they were stored, with the pin of those that were granted.
 func (v *vault) cachedTools(ctx context.Context, server string) (list []toolRow, err error) {
 	defer wrapDeed(&err, "read the tools of mcp server %q", server)
 	err = v.view(ctx, func(tx *sql.Tx) error {
@@ -321,7 +330,7 @@ func (v *vault) cachedTools(ctx context.Context, server string) (list []toolRow,
 			FROM mcp_server_tools AS t
 			LEFT JOIN mcp_tool_pins AS p ON p.server = t.server AND p.tool = t.tool
 			WHERE t.server = ?
-			ORDER BY t.tool`,
+			ORDER BY t.rowid`,
 			server)
 	})
 	return list, err

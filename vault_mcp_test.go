@@ -140,22 +140,22 @@ func TestToolsAndPins(t *testing.T) {
 			t.Errorf("%s:\n%s\nwant\n%s", step, got, want)
 		}
 	}
-	check("stored", `A=big// a=A//ha b=B/{"x": 1.0}/hb`)
+	check("stored", `b=B/{"x": 1.0}/hb a=A//ha A=big//`)
 
 	// A listing never changes granted text, and forgets what was never granted and is gone.
 	if err := v.cacheTools(ctx, "s", []toolRow{{Tool: "b", Description: "changed", Hash: "new"}, {Tool: "c", Description: "C"}}); err != nil {
 		t.Fatal(err)
 	}
-	check("listed", `a=A//ha b=B/{"x": 1.0}/hb c=C//`)
+	check("listed", `b=B/{"x": 1.0}/hb a=A//ha c=C//`)
 
 	if err := v.grantTools(ctx, "s", []toolRow{{Tool: "b", Description: "changed", Hash: "hb2"}, {Tool: "c", Description: "C2", Hash: "hc"}}); err != nil {
 		t.Fatal(err)
 	}
-	check("granted", `a=A//ha b=changed//hb2 c=C2//hc`)
+	check("granted", `b=changed//hb2 a=A//ha c=C2//hc`)
 	if err := v.grantTools(ctx, "s", []toolRow{{Tool: "a", Description: "x", Hash: "hx"}, {Tool: "d"}}); err == nil {
 		t.Error("a grant without a pin")
 	}
-	check("refused grant", `a=A//ha b=changed//hb2 c=C2//hc`)
+	check("refused grant", `b=changed//hb2 a=A//ha c=C2//hc`)
 
 	if err := v.dropTools(ctx, "s", []string{"a", "unknown"}); err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestToolsAndPins(t *testing.T) {
 	if pins, err := v.pins(ctx, "s"); err != nil || !reflect.DeepEqual(pins, map[string]string{"z": "hz"}) {
 		t.Errorf("pins %v, %v", pins, err)
 	}
-	if got := vaultTools(t, v, "other"); got != `A=big// a=A//ha b=B/{"x": 1.0}/hb` {
+	if got := vaultTools(t, v, "other"); got != `b=B/{"x": 1.0}/hb a=A//ha A=big//` {
 		t.Errorf("the other server's tools: %s", got)
 	}
 }
