@@ -11,6 +11,7 @@ import (
 	"math/bits"
 	"reflect"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -477,11 +478,77 @@ func jsonString(raw json.RawMessage) (string, bool) {
 		}
 		return string(in), true
 	}
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
+	return unquoteJSON(in)
+}
+
+// unquoteJSON resolves the escapes of a string's inside. A lone surrogate becomes U+FFFD.
+func unquoteJSON(in []byte) (string, bool) {
+	if !utf8.Valid(in) {
 		return "", false
 	}
-	return s, true
+	var b strings.Builder
+	b.Grow(len(in))
+	for i := 0; i < len(in); {
+		j := plainText(in, i)
+		b.Write(in[i:j])
+		if i = j; i == len(in) {
+			break
+		}
+		if in[i] != '\\' || i+1 == len(in) {
+			return "", false
+		}
+		if in[i+1] == 'u' {
+			r, n := unquoteRune(in[i:])
+			if n == 0 {
+				return "", false
+			}
+			b.WriteRune(r)
+			i += n
+			continue
+		}
+		k := strings.IndexByte(`"\/bfnrt`, in[i+1])
+		if k < 0 {
+			return "", false
+		}
+		b.WriteByte("\"\\/\b\f\n\r\t"[k])
+		i += 2
+	}
+	return b.String(), true
+}
+
+// unquoteRune reads one \uXXXX, or a pair of them that is one character; n is 0 where it is malformed.
+func unquoteRune(b []byte) (r rune, n int) {
+	first, ok := escapedUnit(b)
+	if !ok {
+		return 0, 0
+	}
+	if !utf16.IsSurrogate(first) {
+		return first, 6
+	}
+	if second, ok := escapedUnit(b[6:]); ok {
+		if r := utf16.DecodeRune(first, second); r != utf8.RuneError {
+			return r, 12
+		}
+	}
+	return utf8.RuneError, 6
+}
+
+// escapedUnit reads \uXXXX at the start of b.
+func escapedUnit(b []byte) (rune, bool) {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' || !isHex4(b[2:6]) {
+		return 0, false
+	}
+	var r rune
+	for _, c := range b[2:6] {
+		switch {
+		case c <= '9':
+			c -= '0'
+		default:
+			c = c | 0x20 - 'a' + 10
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
 }
 
 const jsonHex = "0123456789abcdef"

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"os"
 	"os/signal"
 	"runtime"
@@ -16,6 +18,7 @@ import (
 )
 
 func main() {
+	log.SetOutput(io.Discard) // net/http logs raw bytes of peers there
 	dir, err := os.Getwd()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "tai: the current folder cannot be read: "+err.Error())

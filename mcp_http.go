@@ -126,6 +126,15 @@ func newHTTPTransport(c httpConfig) (*httpTransport, error) {
 	return t, nil
 }
 
+// setNotify sets who hears the server's notifications besides the configured one. It is called before the first message.
+func (t *httpTransport) setNotify(f func(method string, params json.RawMessage)) {
+	if first := t.onNote; first != nil {
+		t.onNote = func(method string, params json.RawMessage) { first(method, params); f(method, params) }
+		return
+	}
+	t.onNote = f
+}
+
 // entryScrub collects what an entry sends and an error must not show.
 func entryScrub(u *url.URL, h http.Header) httpScrub {
 	var s httpScrub
