@@ -203,6 +203,9 @@ func TestShellEndsGroup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
+			if err := os.RemoveAll(filepath.Join(w.root, "pid")); err != nil {
+				t.Fatal(err)
+			}
 			args := fmt.Sprintf(`{"command":%q,"timeout_s":5}`, tc.command)
 			if tc.interrupt {
 				args = fmt.Sprintf(`{"command":%q,"timeout_s":500}`, tc.command)
@@ -215,9 +218,6 @@ func TestShellEndsGroup(t *testing.T) {
 						runtime.Gosched()
 					}
 				}()
-			}
-			if err := os.RemoveAll(filepath.Join(w.root, "pid")); err != nil {
-				t.Fatal(err)
 			}
 			start := time.Now()
 			r, err := s.run(ctx, toolCall{Args: json.RawMessage(args)})
