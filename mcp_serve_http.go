@@ -298,8 +298,7 @@ func (s *mcpServer) readBody(w http.ResponseWriter, r *http.Request, buf *[]byte
 		case int64(len(b)) > s.limits.maxBody:
 			return errHTTPTooLarge
 		case err == io.EOF:
-			setDeadline(http.NewResponseController(w).SetReadDeadline, 0)
-			return nil
+			return nil // net/http takes the deadline away with the end of the body
 		case err != nil:
 			return fmt.Errorf("read body: %w", err)
 		}
@@ -309,13 +308,9 @@ func (s *mcpServer) readBody(w http.ResponseWriter, r *http.Request, buf *[]byte
 	}
 }
 
-// setDeadline sets a deadline d from now, or none for 0. A connection that cannot have one (a test's recorder) goes without.
+// setDeadline sets a deadline d from now. A connection that cannot have one (a test's recorder) goes without.
 func setDeadline(set func(time.Time) error, d time.Duration) {
-	var t time.Time
-	if d > 0 {
-		t = time.Now().Add(d)
-	}
-	_ = set(t) // only an unsupported or a closed connection fails, and the read or write that follows tells of the latter
+	_ = set(time.Now().Add(d)) // only an unsupported or a closed connection fails, and the read or write that follows tells of the latter
 }
 
 // answer holds m to the rules of revision and session, then has the core reply. Requests that tai does not know are told so without a
