@@ -90,8 +90,7 @@ func (c *serveCore) reply(ctx context.Context, dst []byte, session string, m rpc
 	start := len(dst)
 	defer func() {
 		if p := recover(); p != nil {
-			c.log(visibleLine(fmt.Sprintf("fault in %s: %v", clip(m.Method, serveEchoMax), p)))
-			out = appendMessage(dst[:start], rpcMessage{ID: m.ID, Error: &rpcError{Code: codeInternal, Message: "a fault in tai itself; the server goes on"}})
+			out = appendMessage(dst[:start], rpcMessage{ID: m.ID, Error: c.fault(m.Method, p)})
 		}
 	}()
 	dst = append(append(append(dst, `{"jsonrpc":"2.0","id":`...), m.ID...), `,"result":`...)
@@ -103,6 +102,12 @@ func (c *serveCore) reply(ctx context.Context, dst []byte, session string, m rpc
 		return dst[:start]
 	}
 	return append(out, '}')
+}
+
+// fault is what a client hears of a panic: nothing of where and why, which the person at the server reads.
+func (c *serveCore) fault(where string, why any) *rpcError {
+	c.log(visibleLine(clip(fmt.Sprintf("fault in %s: %v", where, why), 500)))
+	return &rpcError{Code: codeInternal, Message: "a fault in tai itself; the server goes on"}
 }
 
 // result appends the result of a request. Nil and no error mean that the client wants none any more.
@@ -210,6 +215,8 @@ func (c *serveCore) callTool(ctx context.Context, dst []byte, session string, m 
 	case err != nil:
 		c.log(visibleLine(err.Error()))
 		return nil, &rpcError{Code: codeInternal, Message: clip(visibleLine(err.Error()), 500)}
+	case r.Fault:
+		return nil, c.fault(name, r.Text)
 	case r.Rule != "":
 		return nil, deniedError(r)
 	}

@@ -82,6 +82,9 @@ func (s *serveTools) list() []tool {
 		Name: "panics", Family: "test", Description: "Fall over.", Hints: toolHints{ReadOnly: true}, Schema: none,
 		run:   func(context.Context, toolCall) (toolResult, error) { return toolResult{}, nil },
 		judge: func(c toolCall) policyRequest { panic("boom at serve_secret_place.go") },
+	}, {
+		Name: "falls", Family: "test", Description: "Fall over at work.", Hints: toolHints{ReadOnly: true}, Schema: none,
+		run: func(context.Context, toolCall) (toolResult, error) { panic("boom at serve_secret_place.go") },
 	}}
 }
 
@@ -442,12 +445,14 @@ func TestServeDenied(t *testing.T) {
 func TestServeSRV18Panic(t *testing.T) {
 	f := serveStart(t, modeDanger, nil)
 	session := f.open(t)
-	r := f.send(t, "POST", serveCall("panics", `{}`), session)
-	if r.status != 200 || r.code() != codeInternal || string(r.rpc.ID) != "7" || strings.Contains(r.body, "boom") || strings.Contains(r.body, ".go") {
-		t.Errorf("a panic: status %d, body %s", r.status, r.body)
-	}
-	if line := <-f.logged; !strings.Contains(line, "boom") || strings.Contains(line, "goroutine") {
-		t.Errorf("logged %q", line)
+	for _, tool := range []string{"panics", "falls"} {
+		r := f.send(t, "POST", serveCall(tool, `{}`), session)
+		if r.status != 200 || r.code() != codeInternal || string(r.rpc.ID) != "7" || strings.Contains(r.body, "boom") || strings.Contains(r.body, ".go") {
+			t.Errorf("%s: status %d, body %s", tool, r.status, r.body)
+		}
+		if line := <-f.logged; !strings.Contains(line, "boom") || strings.Contains(line, "goroutine") {
+			t.Errorf("%s: logged %q", tool, line)
+		}
 	}
 	if n := len(f.server.core.calls); n != 0 {
 		t.Errorf("%d calls are still under way", n)

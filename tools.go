@@ -70,6 +70,7 @@ type toolResult struct {
 	Hint       string
 	Rule       string
 	Record     string
+	Fault      bool              // tai itself fell over; over MCP that is -32603
 	Content    []json.RawMessage // the parts of a bridged result; nil: Text is all
 	Notice     string            // what a person should know of it
 }
@@ -318,7 +319,7 @@ func (t *toolbox) decide(ctx context.Context, e *toolEntry, c toolCall, req poli
 func (t *toolbox) perform(ctx context.Context, e *toolEntry, c toolCall) (r toolResult) {
 	defer func() {
 		if p := recover(); p != nil {
-			r = toolResult{Text: fmt.Sprintf("%s: a fault in tai itself: %v", c.Name, p), IsError: true}
+			r = toolResult{Text: fmt.Sprintf("%s: a fault in tai itself: %v", c.Name, p), IsError: true, Fault: true}
 		}
 	}()
 	if err := e.schema.validate(c.Args); err != nil {
