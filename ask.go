@@ -2,7 +2,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -17,11 +16,9 @@ import (
 type console struct {
 	in  *os.File
 	out io.Writer
-
-	lines *bufio.Reader
 }
 
-// answerMax bounds one typed answer in bytes.
+// answerMax bounds one typed line in bytes: no terminal hands over more at once.
 const answerMax = 4 << 10
 
 var errNoAnswer = errors.New("no answer was given")
@@ -107,29 +104,26 @@ func defaultText(def string) string {
 	return " (Enter: " + visibleLine(def) + ")"
 }
 
-// readLine reads one line from the terminal. The reader goroutine outlives a cancelled wait only until the next line end: a
-// terminal read cannot be interrupted on every system.
+// readLine reads one line from the terminal, or gives ctx's error. It looks for input in ticks: a read that waits cannot be
+// interrupted on every system, and would swallow the answer to the next question.
 func (c *console) readLine(ctx context.Context) (string, error) {
-	type answer struct {
-		line string
-		err  error
-	}
-	if c.lines == nil {
-		c.lines = bufio.NewReaderSize(c.in, answerMax)
-	}
-	got := make(chan answer, 1)
-	go func() { // ends at a line end or the end of input
-		line, err := c.lines.ReadSlice('\n')
-		got <- answer{string(line), err}
-	}()
-	select {
-	case <-ctx.Done():
-		return "", ctx.Err()
-	case a := <-got:
-		if a.err != nil && a.line == "" {
-			return "", errNoAnswer
+	buf := make([]byte, answerMax)
+	for {
+		if err := ctx.Err(); err != nil {
+			return "", err
 		}
-		return trimLineEnd(a.line), nil
+		ready, err := inputReady(c.in, hiddenTick)
+		if err != nil {
+			return "", fmt.Errorf("read the terminal: %w", err)
+		}
+		if !ready {
+			continue
+		}
+		n, err := c.in.Read(buf)
+		if n == 0 {
+			return "", errors.Join(errNoAnswer, err)
+		}
+		return trimLineEnd(string(buf[:n])), nil
 	}
 }
 

@@ -140,17 +140,16 @@ func failure(err error) *cliError {
 // tell writes a failure: a sentence and a hint on stderr, or the document on stdout.
 func tell(err error, asJSON bool, stdout, stderr io.Writer) int {
 	ce := failure(err)
-	message := visible(ce.Message)
 	if asJSON {
 		doc := struct {
 			Error jsonFailure `json:"error"`
-		}{jsonFailure{ce.Exit, message, ce.Rule, ce.Hint}}
+		}{ce.json()}
 		if err := writeJSON(stdout, doc); err != nil {
 			fmt.Fprintln(stderr, "tai: "+err.Error())
 		}
 		return ce.Exit
 	}
-	fmt.Fprintln(stderr, "tai: "+message)
+	fmt.Fprintln(stderr, "tai: "+visible(ce.Message))
 	if ce.Hint != "" {
 		fmt.Fprintln(stderr, "hint: "+visible(ce.Hint))
 	}
@@ -162,6 +161,10 @@ type jsonFailure struct {
 	Message string `json:"message"`
 	Rule    string `json:"rule,omitempty"`
 	Hint    string `json:"hint,omitempty"`
+}
+
+func (e *cliError) json() jsonFailure {
+	return jsonFailure{e.Exit, visible(e.Message), e.Rule, visible(e.Hint)}
 }
 
 // writeJSON writes one document and a line end, with no escapes for HTML.
@@ -206,11 +209,33 @@ func worse(have, err error) error {
 	return have
 }
 
-// readBounded reads all of r. One byte over the limit is handed on, so that the reader of the text names its own limit.
-func readBounded(r io.Reader, limit int64, what string) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", visibleLine(what), err)
+// plural counts things: 1 tool, 2 tools.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
 	}
-	return b, nil
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// readBounded reads all of r, or gives ctx's error. One byte over the limit is handed on, so that the reader of the text names its
+// own limit.
+func readBounded(ctx context.Context, r io.Reader, limit int64, what string) ([]byte, error) {
+	type all struct {
+		b   []byte
+		err error
+	}
+	got := make(chan all, 1)
+	go func() { // ends with the text; one that never ends lasts as long as the program, which an interrupt must still end
+		b, err := io.ReadAll(io.LimitReader(r, limit+1))
+		got <- all{b, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case a := <-got:
+		if a.err != nil {
+			return nil, fmt.Errorf("read %s: %w", visibleLine(what), a.err)
+		}
+		return a.b, nil
+	}
 }

@@ -26,6 +26,8 @@ type invocation struct {
 	rest  []string // after --
 	dash  bool     // whether there was a --
 	flags map[string][]string
+	json  bool            // one JSON document on stdout
+	life  context.Context // of the run; an interrupt ends Run's context, not this one
 }
 
 func (c *invocation) flag(name string) string {

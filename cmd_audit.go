@@ -16,7 +16,7 @@ func auditCommands() []command {
 		{Path: "audit list", Short: "run logs of this home and workspace, newest first", Example: "tai audit list", Store: storeNone, Run: cmdAuditList},
 		{Path: "audit show", Args: "RUN|FILE", Short: "print a run log, one line an event", Example: "tai audit show cli-2f6c1a0b", Min: 1, Max: 1, Store: storeNone, Run: cmdAuditShow},
 		{Path: "audit verify", Args: "RUN|FILE", Short: "check a run log's chain and name the first bad line",
-			Long: "Exit 0: good. Exit 1: tampered with. Exit 2: unreadable. An incomplete last line is what a crash leaves, and is told as a notice.", Example: "tai audit verify cli-2f6c1a0b --ci",
+			Long: "Exit 0: good. Exit 1: tampered with. Exit 2: unreadable. An incomplete last line\nis what a crash leaves, and is told as a notice.", Example: "tai audit verify cli-2f6c1a0b --ci",
 			Flags: []flagSpec{{Name: "ci", Help: "one line of JSON, for machines"}}, Min: 1, Max: 1, Store: storeNone, Run: cmdAuditVerify},
 	}
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,7 +19,19 @@ const configMax = 1 << 20
 func mcpCommands() []command {
 	return []command{
 		{Path: "mcp add", Args: "SOURCE | NAME URL | NAME -- COMMAND ARGS…", Short: "bring an MCP server in: show what will run, check it live, store it",
-			Long:    "SOURCE is JSON or TOML text, a file, - for standard input, a URL, a README run line, or a stored name.",
+			Long: `SOURCE is one of
+  a config as JSON or TOML text     tai mcp add '{"mcpServers":{…}}'
+  a file that holds one             tai mcp add claude_desktop_config.json
+  - for standard input              tai mcp add - < mcp.json
+  a URL                             tai mcp add https://mcp.example.com/mcp
+  a run line as in a README         tai mcp add npx -y @modelcontextprotocol/server-memory
+  a stored name                     tai mcp add files
+
+tai shows exactly what will be started or dialled and asks; then it connects,
+and stores the server only if that worked. A stored name is checked again and
+enabled. tai's own flags stand before a run line. Write ${NAME} for a secret:
+its value comes from the environment or from tai secret set when the server is
+used, and is not stored with it.`,
 			Example: "tai mcp add files -- npx -y @modelcontextprotocol/server-filesystem .",
 			Flags: []flagSpec{{Name: "name", Value: "NAME", Help: "the server's name"}, {Name: "header", Value: "'K: V'", Help: "a header for a remote server", Many: true},
 				{Name: "env", Value: "K=V", Help: "a variable for a started server", Many: true}, {Name: "cwd", Value: "DIR", Help: "the folder it starts in"}, {Name: "disabled", Help: "store it without enabling it"}},
@@ -43,31 +56,74 @@ func cmdMCPAdd(ctx context.Context, c *invocation) error {
 	}
 	c.say(res.Notes, "note")
 	c.say(res.Warnings, "warning")
-	var out []addedJSON
+	out := addedDoc{Servers: []addedJSON{}, Notes: orEmpty(res.Notes), Warnings: orEmpty(res.Warnings)}
 	var failed error
-	for _, e := range res.Servers {
-		r, err := c.bridge.register(ctx, e, registerOptions{Profile: c.profileFlag, Yes: "--yes"})
-		if err != nil {
-			failed = worse(failed, err)
-			if len(res.Servers) > 1 {
-				fmt.Fprintln(c.stderr, "tai: "+visible(failure(err).Message))
+	for i, e := range res.Servers {
+		r, err := c.addServer(ctx, e)
+		if err == nil {
+			out.Servers = append(out.Servers, addedJSONOf(r))
+			if !c.json {
+				printAdded(c.stdout, r)
 			}
+			c.say(r.Warnings, "warning")
 			continue
 		}
-		if r.Status == statusLogin {
-			failed = worse(failed, &cliError{Exit: exitLogin, Message: fmt.Sprintf("mcp server %s: %s", quoteClip(r.Name), r.Hint), Hint: "add an Authorization header: tai mcp add " + quoteWord(r.Name) + " URL --header 'Authorization: Bearer ${TOKEN}'"})
-			continue
+		failed = worse(failed, err)
+		if len(res.Servers) == 1 {
+			return err
 		}
-		out = append(out, addedJSONOf(r))
-		if !c.json {
-			printAdded(c.stdout, r)
+		ce := failure(err)
+		if c.json {
+			out.Failed = append(out.Failed, failedJSON{e.Name, ce.json()})
+		} else {
+			tell(ce, false, c.stdout, c.stderr)
 		}
-		c.say(r.Warnings, "warning")
+		if left := len(res.Servers) - i - 1; left > 0 && endsAdding(ctx, ce) {
+			fmt.Fprintf(c.stderr, "tai: %d more of the source were not tried\n", left)
+			break
+		}
 	}
-	if c.json && failed == nil {
-		return writeJSON(c.stdout, map[string]any{"servers": out, "notes": orEmpty(res.Notes), "warnings": orEmpty(res.Warnings)})
+	if c.json {
+		if failed != nil {
+			first := failure(failed).json()
+			out.Error = &first
+		}
+		if err := writeJSON(c.stdout, out); err != nil {
+			return err
+		}
 	}
-	return failed
+	if failed != nil {
+		return errQuiet{failure(failed).Exit}
+	}
+	return nil
+}
+
+// addServer registers one entry. One that wants a login is stored, and a failure all the same: it cannot be used.
+func (c *invocation) addServer(ctx context.Context, e serverEntry) (registered, error) {
+	r, err := c.bridge.register(ctx, e, registerOptions{Profile: c.profileFlag, Yes: "--yes"})
+	if err == nil && r.Status == statusLogin {
+		err = &cliError{Exit: exitLogin, Message: fmt.Sprintf("mcp server %s: %s", quoteClip(r.Name), r.Hint), Hint: "add an Authorization header: tai mcp add " + quoteWord(r.Name) + " URL --header 'Authorization: Bearer ${TOKEN}'"}
+	}
+	return r, err
+}
+
+// endsAdding reports a failure that every further server of the source would meet too.
+func endsAdding(ctx context.Context, ce *cliError) bool {
+	return ctx.Err() != nil || ce.Rule == ruleNobody || errors.Is(ce, errTooManyServers)
+}
+
+// addedDoc is what tai mcp add --json prints: with an error, when some servers of the source did not come in.
+type addedDoc struct {
+	Error    *jsonFailure `json:"error,omitempty"`
+	Servers  []addedJSON  `json:"servers"`
+	Failed   []failedJSON `json:"failed,omitempty"`
+	Notes    []string     `json:"notes"`
+	Warnings []string     `json:"warnings"`
+}
+
+type failedJSON struct {
+	Name  string      `json:"name"`
+	Error jsonFailure `json:"error"`
 }
 
 type addedJSON struct {
@@ -108,10 +164,7 @@ func printAdded(w io.Writer, r registered) {
 }
 
 func countText(total int, count map[toolState]int) string {
-	text := fmt.Sprintf("%d tools", total)
-	if total == 1 {
-		text = "1 tool"
-	}
+	text := plural(total, "tool")
 	for _, s := range []toolState{stateWithheld, stateDenied, stateOverCap, stateUnusable} {
 		if count[s] > 0 {
 			text += fmt.Sprintf(", %d %s", count[s], s)
@@ -145,7 +198,7 @@ func readSource(ctx context.Context, c *invocation) (normalizeResult, error) {
 			words[i] = quoteWord(a)
 		}
 		text = []byte(strings.Join(words, " "))
-	} else if text, err = sourceText(args[0], c.stdin, rows); err != nil {
+	} else if text, err = sourceText(ctx, args[0], c.stdin, rows); err != nil {
 		return normalizeResult{}, err
 	}
 	res, err := normalize(text, o)
@@ -200,9 +253,9 @@ func isAddress(s string) bool {
 
 // sourceText gives the bytes to read: standard input for -, a file that is there, else the word itself. A stored name wins over
 // a file of that name.
-func sourceText(word string, stdin io.Reader, stored []serverEntry) ([]byte, error) {
+func sourceText(ctx context.Context, word string, stdin io.Reader, stored []serverEntry) ([]byte, error) {
 	if word == "-" {
-		return readBounded(stdin, configMax, "standard input")
+		return readBounded(ctx, stdin, configMax, "standard input")
 	}
 	if slices.ContainsFunc(stored, func(e serverEntry) bool { return e.Name == word }) || strings.ContainsAny(word, "{\n") {
 		return []byte(word), nil
@@ -219,7 +272,7 @@ func sourceText(word string, stdin io.Reader, stored []serverEntry) ([]byte, err
 		return nil, fmt.Errorf("read config: %w", err)
 	}
 	defer f.Close()
-	return readBounded(f, configMax, word)
+	return readBounded(ctx, f, configMax, word)
 }
 
 // looksLikeFile reports a word that can only be meant as a file.
@@ -237,6 +290,9 @@ func applyEntryFlags(c *invocation, servers []serverEntry) error {
 	}
 	for i := range servers {
 		e := &servers[i]
+		if err := goodServerName(e.Name); err != nil {
+			return &cliError{Exit: exitUsage, Message: fmt.Sprintf("mcp server %s: %v", quoteClip(e.Name), err), Hint: "--name gives another name", err: err}
+		}
 		for _, h := range c.flags["header"] {
 			k, v, ok := strings.Cut(h, ":")
 			if !ok || e.Transport != "http" {
@@ -296,7 +352,11 @@ func cmdMCPList(ctx context.Context, c *invocation) error {
 		if err != nil {
 			return err
 		}
-		s := summarize(row, tools, profile)
+		login, err := v.wantsLogin(ctx, row.Name)
+		if err != nil {
+			return err
+		}
+		s := summarize(row, tools, profile, login)
 		s.Command, s.URL = c.redact(s.Command), c.redact(s.URL)
 		for i, a := range s.Args {
 			s.Args[i] = c.redact(a)
@@ -314,11 +374,8 @@ func cmdMCPList(ctx context.Context, c *invocation) error {
 		if s.Transport == "stdio" {
 			what = quoteLine(slices.Concat([]string{s.Command}, s.Args))
 		}
-		extra := ""
-		if s.Withheld > 0 {
-			extra = fmt.Sprintf(" (%d withheld)", s.Withheld)
-		}
-		fmt.Fprintf(c.stdout, "%s  %s  %s  %d tools%s  %s\n", visibleLine(s.Name), s.Transport, s.State, s.Tools, extra, visibleLine(what))
+		tools := countText(s.Tools, map[toolState]int{stateWithheld: s.Withheld})
+		fmt.Fprintf(c.stdout, "%s  %s  %s  %s  %s\n", visibleLine(s.Name), s.Transport, s.State, tools, visibleLine(what))
 	}
 	return nil
 }
@@ -371,9 +428,9 @@ func cmdMCPNormalize(ctx context.Context, c *invocation) error {
 	}
 	var text []byte
 	if word == "-" {
-		text, err = readBounded(c.stdin, configMax, "standard input")
+		text, err = readBounded(ctx, c.stdin, configMax, "standard input")
 	} else {
-		text, err = sourceText(word, c.stdin, nil)
+		text, err = sourceText(ctx, word, c.stdin, nil)
 	}
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ func mcpCallCommands() []command {
 		{Path: "mcp tools", Args: "[SERVER]", Short: "connect and list tools with their state", Example: "tai mcp tools files",
 			Flags: []flagSpec{{Name: "stored", Help: "from the vault alone, without connecting"}}, Max: 1, Store: storeThere, Run: cmdMCPTools},
 		{Path: "mcp call", Args: "SERVER TOOL [JSON|-|k=v…]", Short: "call one tool of a server",
-			Long:    "Arguments are one JSON object, - for standard input, or k=v words: a value that is JSON is taken as it is, any other as text.",
+			Long:    "Arguments are one JSON object, - for standard input, or k=v words. In k=v a value\nthat is JSON is taken as it is (n=3, on=true, list=[1,2]), any other as text;\nk:=v is always text.",
 			Example: "tai mcp call files read_text_file path=README.md", Min: 2, Max: -1, Store: storeThere, Run: cmdMCPCall},
 		{Path: "mcp check", Args: "SERVER [TOOL]…", Short: "connect, show what changed and what is withheld", Example: "tai mcp check files", Min: 1, Max: -1, Store: storeThere, Run: cmdMCPCheck},
 		{Path: "mcp grant", Args: "SERVER TOOL…", Short: "show what changed in tools, and approve it", Example: "tai mcp grant files read_text_file", Min: 2, Max: -1, Store: storeThere, Run: cmdMCPGrant},
@@ -25,7 +25,7 @@ func mcpCallCommands() []command {
 
 // cmdMCPCall is a person's own word: it runs without asking, but for denies, pins and a narrower mode.
 func cmdMCPCall(ctx context.Context, c *invocation) error {
-	args, err := callArguments(append(c.args[2:], c.rest...), c.stdin)
+	args, err := callArguments(ctx, append(c.args[2:], c.rest...), c.stdin)
 	if err != nil {
 		return err
 	}
@@ -72,12 +72,12 @@ func (c *invocation) result(res toolResult) error {
 
 // callArguments reads the arguments of a call: one JSON object, - for standard input, or k=v words. A value that is a whole JSON
 // value is taken as it is, everything else as text; k:=text is always text.
-func callArguments(words []string, stdin io.Reader) (json.RawMessage, error) {
+func callArguments(ctx context.Context, words []string, stdin io.Reader) (json.RawMessage, error) {
 	if len(words) == 0 {
 		return json.RawMessage(`{}`), nil
 	}
 	if len(words) == 1 && words[0] == "-" {
-		b, err := readBounded(stdin, mcpHTTPMaxBody, "standard input")
+		b, err := readBounded(ctx, stdin, mcpHTTPMaxBody, "standard input")
 		if err != nil {
 			return nil, err
 		}

@@ -14,6 +14,8 @@ func resolve(words []string, all []command, prompt command) (*invocation, error)
 	cmd, used := commandFor(plain, all)
 	switch {
 	case cmd.Run != nil:
+	case len(plain) > 0 && isGroup(plain[0], all) && len(plain) == 1 && asksHelp(words):
+		return &invocation{cmd: command{Path: plain[0]}, flags: map[string][]string{"help": {"true"}}}, nil
 	case len(plain) > 0 && isGroup(plain[0], all):
 		return nil, unknownInGroup(plain, all)
 	case len(plain) > 1:
@@ -21,15 +23,42 @@ func resolve(words []string, all []command, prompt command) (*invocation, error)
 	default:
 		cmd, used = prompt, 0
 	}
-	args, rest, dash, flags, err := parseWords(words, append(slices.Clone(cmd.Flags), globalFlags()...))
+	specs := append(slices.Clone(cmd.Flags), globalFlags()...)
+	var line []string
+	if cmd.Path == "mcp add" {
+		words, line = cutRunLine(words, specs)
+	}
+	args, rest, dash, flags, err := parseWords(words, specs)
 	if err != nil {
 		return nil, err
 	}
+	args = append(args, line...)
 	inv := &invocation{cmd: cmd, args: args[used:], rest: rest, dash: dash, flags: flags}
 	if inv.given("help") {
 		return inv, nil
 	}
 	return inv, inv.checkCount()
+}
+
+// cutRunLine takes a run line off the words of tai mcp add: from npx or docker run on, flags are the other program's own.
+func cutRunLine(words []string, specs []flagSpec) (own, line []string) {
+	plain := 0
+	for i := 0; i < len(words) && words[i] != "--"; i++ {
+		w := words[i]
+		if len(w) > 1 && w[0] == '-' {
+			if slices.ContainsFunc(specs, func(f flagSpec) bool { return "--"+f.Name == w && f.Value != "" }) {
+				i++
+			}
+			continue
+		}
+		if plain++; plain == 3 {
+			if isRunner(words[i:]) {
+				return words[:i], words[i:]
+			}
+			break
+		}
+	}
+	return words, nil
 }
 
 // plainWords gives the words before -- that are no flags and no values of the flags that every command knows.
@@ -62,6 +91,13 @@ func commandFor(words []string, all []command) (command, int) {
 	return best, used
 }
 
+// asksHelp reports --help among the words before --.
+func asksHelp(words []string) bool {
+	i := slices.Index(words, "--help")
+	end := slices.Index(words, "--")
+	return i >= 0 && (end < 0 || i < end)
+}
+
 func isGroup(word string, all []command) bool {
 	return slices.ContainsFunc(all, func(c command) bool { return strings.HasPrefix(c.Path, word+" ") })
 }
@@ -87,7 +123,7 @@ func (c *invocation) checkCount() error {
 		return usageError(usage, "too few arguments")
 	case c.cmd.Max >= 0 && n > c.cmd.Max:
 		return usageError(usage, "too many arguments, the first is %s", quoteClip(c.args[c.cmd.Max]))
-	case c.dash && c.cmd.Path != "mcp add" && c.cmd.Path != "mcp call" && c.cmd.Path != "":
+	case c.dash && c.cmd.Path != "mcp add" && c.cmd.Path != "mcp call" && c.cmd.Path != "tools call" && c.cmd.Path != "":
 		return usageError(usage, "this command takes nothing after --")
 	}
 	return nil

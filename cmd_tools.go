@@ -94,7 +94,7 @@ func cmdToolsList(ctx context.Context, c *invocation) error {
 
 // cmdToolsCall is a person's own word, as tai mcp call is.
 func cmdToolsCall(ctx context.Context, c *invocation) error {
-	args, err := callArguments(append(c.args[1:], c.rest...), c.stdin)
+	args, err := callArguments(ctx, append(c.args[1:], c.rest...), c.stdin)
 	if err != nil {
 		return err
 	}

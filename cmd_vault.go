@@ -22,7 +22,7 @@ func vaultCommands() []command {
 	limit := flagSpec{Name: "limit", Value: "N", Help: fmt.Sprintf("at most this many (default %d)", recordListLimit)}
 	return []command{
 		{Path: "secret set", Args: "NAME", Short: "store a secret from a hidden prompt, a variable, a file or standard input", Example: "tai secret set GITHUB_TOKEN --from env:GITHUB_TOKEN",
-			Long:  "The value never stands on the command line. Names start with a letter or _ and hold letters, digits, _, - and . (at most 128).",
+			Long:  "The value never stands on the command line. Names start with a letter or _ and\nhold letters, digits, _, - and . (at most 128).",
 			Flags: []flagSpec{{Name: "from", Value: "env:X|file:P|-", Help: "where the value comes from"}}, Min: 1, Max: 1, Store: storeWrite, Run: cmdSecretSet},
 		{Path: "secret list", Short: "names and ages of stored secrets, never a value", Example: "tai secret list", Store: storeRead, Run: cmdSecretList},
 		{Path: "secret delete", Args: "NAME", Short: "drop a secret", Example: "tai secret delete GITHUB_TOKEN", Min: 1, Max: 1, Store: storeThere, Run: cmdSecretDelete},
@@ -74,9 +74,9 @@ func (c *invocation) secretValue(ctx context.Context, name string) (string, erro
 		}
 		return value, nil
 	case strings.HasPrefix(from, "file:"):
-		return secretFile(from[5:])
+		return secretFile(ctx, from[5:])
 	case from == "-":
-		b, err := readBounded(c.stdin, secretMax, "standard input")
+		b, err := readBounded(ctx, c.stdin, secretMax, "standard input")
 		if err != nil {
 			return "", err
 		}
@@ -94,7 +94,7 @@ func (c *invocation) secretValue(ctx context.Context, name string) (string, erro
 }
 
 // secretFile reads a value from a file that nobody else can read.
-func secretFile(path string) (string, error) {
+func secretFile(ctx context.Context, path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", fmt.Errorf("read secret: %w", err)
@@ -110,7 +110,7 @@ func secretFile(path string) (string, error) {
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 		return "", usageError("chmod 600 "+quoteWord(path), "secret file %s can be read by others (mode %v)", quoteClip(path), fs.FileMode.Perm(info.Mode()))
 	}
-	b, err := readBounded(f, secretMax, path)
+	b, err := readBounded(ctx, f, secretMax, path)
 	if err != nil {
 		return "", err
 	}

@@ -24,9 +24,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, "tai: the current folder cannot be read: "+err.Error())
 		os.Exit(exitFailed)
 	}
-	// Interrupt and terminate end the run through its contexts, so that servers, log and vault are closed in order. SIGTSTP is
-	// left alone: once a Go program asks for it, it can no longer be stopped by it.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// Terminate and interrupt (in execute) end the run through its contexts, so that servers, log and vault are closed in order.
+	// SIGTSTP is left alone: once a Go program asks for it, it can no longer be stopped by it.
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], outside{
 		Getenv: os.Getenv, Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, GOOS: runtime.GOOS, Now: time.Now, Dir: dir,
 	})
@@ -36,7 +36,11 @@ func main() {
 
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, words []string, out outside) int {
-	asJSON := slices.Contains(words, "--json")
+	own := words // what follows -- belongs to another program
+	if i := slices.Index(words, "--"); i >= 0 {
+		own = words[:i]
+	}
+	asJSON := slices.Contains(own, "--json")
 	inv, err := resolve(words, commands(), promptCommand())
 	if err == nil && inv.given("help") {
 		err = printHelp(out.Stdout, commands(), promptCommand(), inv.cmd.Path)
@@ -63,8 +67,15 @@ func execute(ctx context.Context, inv *invocation, out outside) error {
 	if err != nil {
 		return err
 	}
-	inv.app = a
-	err = inv.cmd.Run(ctx, inv)
+	inv.app, inv.json, inv.life = a, a.json, ctx
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	if a.profileFlag != "" {
+		_, err = a.profile(ctx)
+	}
+	if err == nil {
+		err = inv.cmd.Run(ctx, inv)
+	}
 	if closeErr := a.close(); closeErr != nil && err == nil {
 		return closeErr
 	} else if closeErr != nil {

@@ -203,6 +203,9 @@ func (b *mcpBridge) verifyAndStore(ctx context.Context, p registration) (registe
 	if err := v.setSetting(ctx, shownSetting(p.entry.Name), sha256Hex([]byte(p.shown))); err != nil {
 		return r, err
 	}
+	if err := v.setLogin(ctx, p.entry.Name, r.Status == statusLogin); err != nil {
+		return r, err
+	}
 	return r, b.forget(p.entry.Name)
 }
 
@@ -457,6 +460,6 @@ func (b *mcpBridge) remove(ctx context.Context, server, yes string) error {
 		if err := v.removeServer(ctx, server); err != nil {
 			return "", err
 		}
-		return "", errors.Join(v.setSetting(ctx, shownSetting(server), ""), b.forget(server))
+		return "", errors.Join(v.setSetting(ctx, shownSetting(server), ""), v.setLogin(ctx, server, false), b.forget(server))
 	})
 }

@@ -28,12 +28,13 @@ type serverSummary struct {
 	Profiles  []string  `json:"profiles"`
 	Tools     int       `json:"tools"`
 	Withheld  int       `json:"withheld,omitempty"`
-	State     string    `json:"state"` // enabled or disabled, for the profile at hand
+	State     string    `json:"state"` // enabled, disabled or login, for the profile at hand
 	Source    string    `json:"source"`
 	Created   time.Time `json:"created"`
 }
 
-func summarize(row serverRow, tools []toolRow, profile string) serverSummary {
+// summarize lays out a row for a profile; login says that the server waits for one.
+func summarize(row serverRow, tools []toolRow, profile string, login bool) serverSummary {
 	s := serverSummary{Name: row.Name, Transport: row.Transport, Command: row.Command, Args: slices.Clone(row.Args), URL: row.URL,
 		Env: slices.Sorted(maps.Keys(row.Env)), Headers: slices.Sorted(maps.Keys(row.Headers)), Profiles: []string{},
 		Tools: len(tools), Source: row.Source, Created: row.Created, State: statusDisabled}
@@ -48,8 +49,11 @@ func summarize(row serverRow, tools []toolRow, profile string) serverSummary {
 			s.Withheld++
 		}
 	}
-	if row.Profiles[profile] {
+	switch {
+	case row.Profiles[profile]:
 		s.State = statusEnabled
+	case login:
+		s.State = statusLogin
 	}
 	return s
 }

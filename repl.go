@@ -19,9 +19,9 @@ const pipedMax = 512 << 10
 
 // runPrompt is tai without a command: one turn where there is a prompt or a pipe, else the prompt on the terminal.
 func runPrompt(ctx context.Context, c *invocation) error {
-	text := strings.Join(c.args, " ")
+	text := strings.Join(append(c.args, c.rest...), " ")
 	if !c.person {
-		piped, err := pipedText(c.stdin)
+		piped, err := pipedText(ctx, c.stdin)
 		if err != nil {
 			return err
 		}
@@ -35,12 +35,12 @@ func runPrompt(ctx context.Context, c *invocation) error {
 	if text != "" || c.given("p") {
 		return oneTurn(ctx, c, text)
 	}
-	return (&repl{invocation: c}).loop(ctx)
+	return (&repl{invocation: c}).loop(c.life)
 }
 
 // pipedText reads what another program hands over.
-func pipedText(r io.Reader) (string, error) {
-	b, err := readBounded(r, pipedMax, "standard input")
+func pipedText(ctx context.Context, r io.Reader) (string, error) {
+	b, err := readBounded(ctx, r, pipedMax, "standard input")
 	if err != nil {
 		return "", err
 	}
@@ -68,20 +68,20 @@ func (c *invocation) newAgent(ctx context.Context, sink turnSink) (*agent, error
 	if err != nil {
 		return nil, err
 	}
-	return newAgent(agentConfig{Model: newChatClient(endpoint, c.http), Tools: box, Store: v, Sink: sink, System: agentSystem(c.root, c.goos, c.out.Now(), c.projectNotes()), Profile: profile, Origin: c.origin}), nil
+	return newAgent(agentConfig{Model: newChatClient(endpoint, c.http), Tools: box, Store: v, Sink: sink, System: agentSystem(c.root, c.goos, c.out.Now(), c.projectNotes(ctx)), Profile: profile, Origin: c.origin}), nil
 }
 
 // projectNotesMax bounds an AGENTS.md in bytes; a longer one is left out, with a word about it.
 const projectNotesMax = 64 << 10
 
 // projectNotes reads AGENTS.md of the workspace as text for the model. It is never configuration.
-func (c *invocation) projectNotes() string {
+func (c *invocation) projectNotes(ctx context.Context) string {
 	f, err := os.OpenInRoot(c.root, "AGENTS.md")
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	b, err := readBounded(f, projectNotesMax, "AGENTS.md")
+	b, err := readBounded(ctx, f, projectNotesMax, "AGENTS.md")
 	if err != nil || len(b) > projectNotesMax {
 		fmt.Fprintf(c.stderr, "tai: AGENTS.md is left out: it cannot be read or has more than %d bytes\n", projectNotesMax)
 		return ""
@@ -103,9 +103,8 @@ func oneTurn(ctx context.Context, c *invocation, text string) error {
 	if err != nil {
 		return turnFailure(err)
 	}
-	if c.json {
-		return writeJSONLine(c.stdout, map[string]any{"event": "turn_completed", "text": res.Text, "session": res.Session, "steps": res.Steps,
-			"usage": map[string]int{"input": res.Usage.Input, "output": res.Usage.Output}})
+	if sink, ok := sink.(*jsonSink); ok {
+		return sink.completed(res)
 	}
 	_, err = fmt.Fprintln(c.stdout)
 	return err
@@ -154,38 +153,69 @@ func (s *textSink) toolFinished(c chatToolCall, r toolResult, took time.Duration
 
 func (s *textSink) notice(text string) { fmt.Fprintln(s.notes, "· "+visible(text)) }
 
-// jsonSink writes a turn as one line of JSON an event. A line that cannot be written ends the turn by its reader being gone.
+// jsonSink writes a turn as one line of JSON an event. The first line that cannot be written is the last; completed says so.
 type jsonSink struct {
 	out    io.Writer
 	redact func(string) string
 	err    error
 }
 
-func (s *jsonSink) event(v map[string]any) {
+func (s *jsonSink) event(v any) {
 	if s.err == nil {
 		s.err = writeJSONLine(s.out, v)
 	}
 }
 
-func (s *jsonSink) textDelta(text string) { s.event(map[string]any{"event": "text", "text": text}) }
+type textEvent struct {
+	Event string `json:"event"` // text or notice
+	Text  string `json:"text"`
+}
+
+func (s *jsonSink) textDelta(text string) { s.event(textEvent{"text", text}) }
+
+func (s *jsonSink) notice(text string) { s.event(textEvent{"notice", text}) }
 
 func (s *jsonSink) toolStarted(c chatToolCall) {
 	args := json.RawMessage(s.redact(c.Args))
 	if checkJSON(args) != nil {
 		args = appendJSONString(nil, s.redact(c.Args))
 	}
-	s.event(map[string]any{"event": "tool_started", "id": c.ID, "name": c.Name, "arguments": args})
+	s.event(struct {
+		Event string          `json:"event"`
+		ID    string          `json:"id"`
+		Name  string          `json:"name"`
+		Args  json.RawMessage `json:"arguments"`
+	}{"tool_started", c.ID, c.Name, args})
 }
 
 func (s *jsonSink) toolFinished(c chatToolCall, r toolResult, took time.Duration) {
-	e := map[string]any{"event": "tool_finished", "id": c.ID, "name": c.Name, "isError": r.IsError, "text": r.Text, "duration_ms": took.Milliseconds()}
-	if r.Rule != "" {
-		e["rule"], e["hint"] = r.Rule, r.Hint
-	}
-	s.event(e)
+	s.event(struct {
+		Event    string `json:"event"`
+		ID       string `json:"id"`
+		Name     string `json:"name"`
+		IsError  bool   `json:"isError"`
+		Text     string `json:"text"`
+		Duration int64  `json:"duration_ms"`
+		Rule     string `json:"rule,omitempty"`
+		Hint     string `json:"hint,omitempty"`
+	}{"tool_finished", c.ID, c.Name, r.IsError, r.Text, took.Milliseconds(), r.Rule, r.Hint})
 }
 
-func (s *jsonSink) notice(text string) { s.event(map[string]any{"event": "notice", "text": text}) }
+// completed writes the last event, or says what kept an earlier one from being written.
+func (s *jsonSink) completed(r turnResult) error {
+	type usage struct {
+		Input  int `json:"input"`
+		Output int `json:"output"`
+	}
+	s.event(struct {
+		Event   string `json:"event"`
+		Text    string `json:"text"`
+		Session string `json:"session"`
+		Steps   int    `json:"steps"`
+		Usage   usage  `json:"usage"`
+	}{"turn_completed", r.Text, r.Session, r.Steps, usage{r.Usage.Input, r.Usage.Output}})
+	return s.err
+}
 
 // repl is the prompt on a terminal.
 type repl struct {
@@ -195,30 +225,45 @@ type repl struct {
 
 const replPrompt = "› "
 
-// loop reads lines until the end of input or /exit. Interrupt ends the running turn or command, not the prompt.
+// loop reads lines until the end of input, /exit or two interrupts of an empty prompt. Else an interrupt ends the running turn or
+// command alone.
 func (r *repl) loop(ctx context.Context) error {
 	fmt.Fprintln(r.stdout, "tai "+version+"  /help lists the commands, /exit leaves")
 	if _, err := findEndpoint(r.out.Getenv); err != nil {
 		fmt.Fprintln(r.stdout, visible(err.Error())+"\nSet OPENAI_API_KEY, or TAI_BASE_URL and TAI_MODEL for a local server.\nTools work without a model: /tools list, /call NAME k=v, /mcp list.")
 	}
-	for {
+	for interrupted := false; ; {
 		fmt.Fprint(r.stdout, replPrompt)
-		line, err := r.console.readLine(ctx)
-		if err != nil {
+		line, err := r.readPrompt(ctx)
+		switch line = strings.TrimSpace(line); {
+		case errors.Is(err, errNoAnswer):
 			fmt.Fprintln(r.stdout)
-			if errors.Is(err, errNoAnswer) {
+			return nil
+		case err != nil && ctx.Err() == nil && errors.Is(err, context.Canceled):
+			fmt.Fprintln(r.stdout)
+			if interrupted {
 				return nil
 			}
+			interrupted = true
+			fmt.Fprintln(r.stdout, "Ctrl-C again or /exit leaves")
+			continue
+		case err != nil:
+			fmt.Fprintln(r.stdout)
 			return err
-		}
-		switch line = strings.TrimSpace(line); line {
-		case "":
-		case "/exit", "/quit":
+		case line == "/exit" || line == "/quit":
 			return nil
-		default:
+		case line != "":
 			r.handleLine(ctx, line)
 		}
+		interrupted = false
 	}
+}
+
+// readPrompt reads a line; an interrupt ends the wait with context.Canceled, and only that.
+func (r *repl) readPrompt(ctx context.Context) (string, error) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	return r.console.readLine(ctx)
 }
 
 // handleLine runs one line to its end; what goes wrong is told and the prompt goes on.
@@ -232,7 +277,7 @@ func (r *repl) handleLine(ctx context.Context, line string) {
 		err = r.turn(ctx, line)
 	}
 	if _, quiet := errors.AsType[errQuiet](err); err != nil && !quiet {
-		tell(err, r.json, r.stdout, r.stderr)
+		tell(err, strings.HasPrefix(line, "/") && strings.Contains(line, " --json"), r.stdout, r.stderr)
 	}
 }
 
@@ -255,10 +300,15 @@ func (r *repl) slash(ctx context.Context, line string) error {
 	if inv.cmd.Run == nil {
 		return usageError("/help lists the commands", "no such command: /%s", visibleLine(line))
 	}
+	for _, f := range globalFlags() {
+		if inv.given(f.Name) && f.Name != "help" && f.Name != "json" {
+			return usageError("start tai with it; what needs an answer asks here", "--%s is for the command line", f.Name)
+		}
+	}
 	if inv.given("help") {
 		return printHelp(r.stdout, commands(), command{}, inv.cmd.Path)
 	}
-	inv.app = r.app
+	inv.app, inv.json, inv.life = r.app, inv.given("json"), r.life
 	return inv.cmd.Run(ctx, inv)
 }
 

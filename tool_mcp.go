@@ -130,7 +130,11 @@ func (s mcpToolset) list(ctx context.Context, _ toolCall) (toolResult, error) {
 		if err != nil {
 			return toolResult{}, err
 		}
-		sum := summarize(row, tools, profile)
+		login, err := v.wantsLogin(ctx, row.Name)
+		if err != nil {
+			return toolResult{}, err
+		}
+		sum := summarize(row, tools, profile, login)
 		list = append(list, sum)
 		fmt.Fprintf(&text, "%s  %s  %s  %d tools, %d withheld  profiles: %s\n", sum.Name, sum.Transport, sum.State, sum.Tools, sum.Withheld, strings.Join(sum.Profiles, ", "))
 	}

@@ -398,3 +398,21 @@ func (v *vault) dropTools(ctx context.Context, server string, tools []string) (e
 		return nil
 	})
 }
+
+// setLogin keeps whether a server answered its last check with 401.
+func (v *vault) setLogin(ctx context.Context, server string, wanted bool) error {
+	value := ""
+	if wanted {
+		value = "wanted"
+	}
+	return v.setSetting(ctx, "mcp-login:"+server, value)
+}
+
+// wantsLogin says whether a server waits for a login.
+func (v *vault) wantsLogin(ctx context.Context, server string) (bool, error) {
+	value, err := v.setting(ctx, "mcp-login:"+server)
+	if errors.Is(err, errNotFound) {
+		return false, nil
+	}
+	return value != "", err
+}
