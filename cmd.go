@@ -1,7 +1,10 @@
 // This file owns the shape of a command and of one command being run. It knows no command.
 package main
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // command is one command of the tree. Its last word names the deed.
 type command struct {
@@ -35,6 +38,14 @@ func (c *invocation) flag(name string) string {
 		return v[len(v)-1]
 	}
 	return ""
+}
+
+// orUnknown gives what is not found the hint where to look for what is.
+func orUnknown(err error, hint string) error {
+	if errors.Is(err, errNotFound) {
+		return &cliError{Exit: exitFailed, Message: err.Error(), Hint: hint, err: err}
+	}
+	return err
 }
 
 func (c *invocation) given(name string) bool { return len(c.flags[name]) > 0 }

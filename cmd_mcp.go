@@ -24,7 +24,7 @@ func mcpCommands() []command {
   a file that holds one             tai mcp add claude_desktop_config.json
   - for standard input              tai mcp add - < mcp.json
   a URL                             tai mcp add https://mcp.example.com/mcp
-  a run line as in a README         tai mcp add npx -y @modelcontextprotocol/server-memory
+  a run line as in a README         tai mcp add npx -y some-mcp-server
   a stored name                     tai mcp add files
 
 tai shows exactly what will be started or dialled and asks; then it connects,

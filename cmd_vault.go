@@ -21,7 +21,7 @@ const (
 func vaultCommands() []command {
 	limit := flagSpec{Name: "limit", Value: "N", Help: fmt.Sprintf("at most this many (default %d)", recordListLimit)}
 	return []command{
-		{Path: "secret set", Args: "NAME", Short: "store a secret from a hidden prompt, a variable, a file or standard input", Example: "tai secret set GITHUB_TOKEN --from env:GITHUB_TOKEN",
+		{Path: "secret set", Args: "NAME", Short: "store a secret, from a hidden prompt or --from", Example: "tai secret set GITHUB_TOKEN --from env:GITHUB_TOKEN",
 			Long:  "The value never stands on the command line. Names start with a letter or _ and\nhold letters, digits, _, - and . (at most 128).",
 			Flags: []flagSpec{{Name: "from", Value: "env:X|file:P|-", Help: "where the value comes from"}}, Min: 1, Max: 1, Store: storeWrite, Run: cmdSecretSet},
 		{Path: "secret list", Short: "names and ages of stored secrets, never a value", Example: "tai secret list", Store: storeRead, Run: cmdSecretList},
@@ -159,7 +159,7 @@ func cmdSecretDelete(ctx context.Context, c *invocation) error {
 		return err
 	}
 	if err := v.deleteSecret(ctx, "", c.args[0]); err != nil {
-		return err
+		return orUnknown(err, "tai secret list shows the names")
 	}
 	c.secretsChanged()
 	return c.done(map[string]string{"name": c.args[0], "state": "deleted"}, "%s: deleted", visibleLine(c.args[0]))
@@ -222,7 +222,7 @@ func (c *invocation) profileDeed(ctx context.Context, deed func(*vault, context.
 		return err
 	}
 	if err := deed(v, ctx, c.args[0]); err != nil {
-		return err
+		return orUnknown(err, "tai profile list shows the names")
 	}
 	return c.done(map[string]string{"name": c.args[0], "state": state}, "%s: %s", visibleLine(c.args[0]), state)
 }
@@ -296,7 +296,7 @@ func cmdRecordShow(ctx context.Context, c *invocation) error {
 	}
 	info, body, err := v.record(ctx, c.args[0])
 	if err != nil {
-		return err
+		return orUnknown(err, "tai record list shows the ids")
 	}
 	if c.json {
 		out := recordJSONOf(info)
@@ -350,7 +350,7 @@ func cmdRecordDelete(ctx context.Context, c *invocation) error {
 		return err
 	}
 	if err := v.deleteRecord(ctx, c.args[0]); err != nil {
-		return err
+		return orUnknown(err, "tai record list shows the ids")
 	}
 	return c.done(map[string]string{"id": c.args[0], "state": "deleted"}, "%s: deleted", visibleLine(c.args[0]))
 }

@@ -185,6 +185,7 @@ func (b *mcpBridge) finish(ctx context.Context, view *bridgeView, ref toolRef, r
 	if len(text) > mcpResultMax {
 		return b.spill(ctx, ref, res, session)
 	}
+	res.Content = make([]json.RawMessage, 0, len(raw.Content)) // not nil: no content is what the server sent
 	for _, part := range raw.Content {
 		res.Content = append(res.Content, json.RawMessage(b.cfg.Redact(string(part))))
 	}

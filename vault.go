@@ -29,7 +29,7 @@ const (
 // POSIX locks, looking at a vault's header drops the locks of another connection of the same process.
 type vault struct {
 	db       *sql.DB
-	path     string // the real path, links resolved; "(memory)" for an empty vault that is not on disk
+	path     string // the real path, links resolved; vaultNowhere for an empty vault that is not on disk
 	mode     vaultMode
 	now      func() time.Time
 	random   io.Reader     // for ids
@@ -199,7 +199,7 @@ func (v *vault) settle(ctx context.Context, version int, head vaultHead, migrati
 
 // openMemory stands for a vault that does not exist yet.
 func (v *vault) openMemory(ctx context.Context, migrations []string) error {
-	v.path = "(memory)"
+	v.path = vaultNowhere
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		return err
@@ -250,6 +250,9 @@ func (v *vault) close() error {
 // withTx runs f in one write transaction (BEGIN IMMEDIATE), committed and on disk when it returns nil. f must not keep
 // tx, must not call methods of v, and is run at most once.
 func (v *vault) withTx(ctx context.Context, f func(tx *sql.Tx) error) error {
+	if v.mode == vaultRead && v.path == vaultNowhere {
+		return fmt.Errorf("%w: nothing is stored yet, and the vault %w", errNotFound, errVaultReading)
+	}
 	if v.mode == vaultRead {
 		return fmt.Errorf("vault %s %w", v.path, errVaultReading)
 	}

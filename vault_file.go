@@ -39,6 +39,9 @@ var (
 	errVaultReading  = errors.New("was opened for reading only")
 )
 
+// vaultNowhere stands for the path of a vault that is not on disk.
+const vaultNowhere = "(memory)"
+
 // vaultMode says whether a missing vault may be made.
 type vaultMode int
 
