@@ -1,0 +1,280 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// peersTerminal is tai on a terminal of its own.
+type peersTerminal struct {
+	*termPty
+	cmd *exec.Cmd
+}
+
+// onTerminal starts tai with a terminal for all three streams.
+func (h *peersHome) onTerminal(t *testing.T, env []string, words ...string) *peersTerminal {
+	t.Helper()
+	p := &peersTerminal{newTermPty(t), exec.Command(h.tai, words...)}
+	p.cmd.Dir, p.cmd.Env = h.work, append(h.env[:len(h.env):len(h.env)], env...)
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = p.slave, p.slave, p.slave
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if p.cmd.ProcessState == nil {
+			p.cmd.Process.Kill()
+			p.cmd.Wait()
+		}
+	})
+	return p
+}
+
+// shows waits, as long as a peer may take, until the screen shows that.
+func (p *peersTerminal) shows(s string) {
+	p.t.Helper()
+	buf := make([]byte, 4096)
+	if err := p.master.SetReadDeadline(time.Now().Add(peersLimit)); err != nil {
+		p.t.Fatal(err)
+	}
+	for !strings.Contains(p.screen.String()[p.seen:], s) {
+		n, err := p.master.Read(buf)
+		if err != nil {
+			p.t.Fatalf("screen shows %q, want %q: %v", p.screen.Bytes()[p.seen:], s, err)
+		}
+		p.screen.Write(buf[:n])
+	}
+	p.seen += strings.Index(p.screen.String()[p.seen:], s) + len(s)
+}
+
+// finish reads the screen until tai has ended, wants that exit code, and gives all that was shown.
+func (p *peersTerminal) finish(t *testing.T, code int) string {
+	t.Helper()
+	p.slave.Close() // so that the last one to have it open is tai
+	if err := p.master.SetReadDeadline(time.Now().Add(peersLimit)); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(p.master)
+	p.screen.Write(rest)
+	if err != nil && !strings.Contains(err.Error(), syscall.EIO.Error()) { // EIO: nobody has the other side open any more
+		t.Fatalf("screen shows %q: %v", p.screen.String(), err)
+	}
+	p.cmd.Wait()
+	if got := p.cmd.ProcessState.ExitCode(); got != code {
+		t.Errorf("exit %d, want %d: %q", got, code, p.screen.String())
+	}
+	return p.screen.String()
+}
+
+// peersKey is what the clients of these tests call with; it opens nothing outside of one test.
+const peersKey = "peer-test-key-0123456789"
+
+// peersSDK is a client made with the official TypeScript SDK; its words are the module, the client's address and the key.
+const peersSDK = `
+const [sdk, url, key] = process.argv.slice(1);
+const { Client } = await import(sdk === 'v1' ? '@modelcontextprotocol/sdk/client/index.js' : '@modelcontextprotocol/client');
+const { StreamableHTTPClientTransport } = await import(sdk === 'v1' ? '@modelcontextprotocol/sdk/client/streamableHttp.js' : '@modelcontextprotocol/client');
+const options = sdk === 'v1' ? {} : { versionNegotiation: { mode: 'auto' } };
+const client = new Client({ name: 'peer', version: '1' }, options);
+await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers: { Authorization: 'Bearer ' + key } } }));
+const { tools } = await client.listTools();
+const result = await client.callTool({ name: 'file_read', arguments: { path: 'note.txt' } });
+console.log(JSON.stringify({ tools: tools.map(t => t.name), result }));
+await client.close();
+`
+
+// SRV: real clients list the tools of tai --serve-mcp and read a file through it, each with the key that its person gave it.
+func peersClients(t *testing.T, p *peers) {
+	h := p.newHome(t)
+	if err := os.WriteFile(filepath.Join(h.work, "note.txt"), []byte("the kettle is on\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := h.start(t, []string{"PEER_KEY=" + peersKey}, h.tai, "--serve-mcp", "env:PEER_KEY", "--mcp-port", "0", "--permission-mode", "read-only", "--json")
+	server.await(t, "\n")
+	var at struct{ URL string }
+	if !peersAwait(peersLimit, func() bool { return strings.HasSuffix(server.out.String(), "\n") }) || json.Unmarshal([]byte(server.out.String()), &at) != nil {
+		t.Fatalf("no address: %s%s", server.out.String(), server.err.String())
+	}
+	inspector := func(words ...string) []string {
+		return append([]string{p.file(t, ".bin/mcp-inspector"), "--cli", at.URL, "--transport", "http", "--header", "Authorization: Bearer " + peersKey, "--stored-auth-only", "--format", "json", "-q"}, words...)
+	}
+	porter := func(verb string, words ...string) []string {
+		return append([]string{p.file(t, ".bin/mcporter"), verb, "--http-url", at.URL, "--allow-http", "--header", "Authorization=Bearer " + peersKey}, words...)
+	}
+	sdk := func(generation string) []string {
+		return []string{"--input-type=module", "-e", peersSDK, generation, at.URL, peersKey}
+	}
+	read := `{"path":"note.txt"}`
+	for _, tc := range []struct {
+		name, pkg string
+		words     []string
+		dir       string
+		want      []string
+	}{
+		{"inspector lists", "@modelcontextprotocol/inspector", inspector("--method", "tools/list"), "", []string{`"file_read"`, `"inputSchema"`}},
+		{"inspector calls", "@modelcontextprotocol/inspector", inspector("--method", "tools/call", "--tool-name", "file_read", "--tool-args-json", read), "", []string{"the kettle is on"}},
+		{"mcporter lists", "mcporter", porter("list", "--json"), "", []string{`"file_read"`}},
+		{"mcporter calls", "mcporter", porter("call", "--tool", "file_read", "--args", read, "--output", "json"), "", []string{"the kettle is on"}},
+		{"TypeScript SDK, first generation", "@modelcontextprotocol/sdk", sdk("v1"), p.root, []string{`"file_read"`, "the kettle is on"}},
+		{"TypeScript SDK, second generation, probing first", "@modelcontextprotocol/client", sdk("v2"), p.root, []string{`"file_read"`, "the kettle is on"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			client := p.newHome(t)
+			if tc.dir != "" {
+				client.work = tc.dir // where the modules are found
+			}
+			r := client.program(t, nil, []string{"MCP_INSPECTOR_SECRET_STORE=memory"}, p.node, tc.words...)
+			for _, want := range tc.want {
+				if r.code != 0 || !strings.Contains(r.out, want) {
+					t.Errorf("exit %d, want %q in %s%s", r.code, want, r.out, r.err)
+				}
+			}
+			t.Logf("%s %s: %d ms", tc.pkg, p.version(t, tc.pkg), r.took.Milliseconds())
+		})
+	}
+	server.end(t)
+	if got := server.cmd.ProcessState.ExitCode(); got != 0 {
+		t.Errorf("the server ended with %d: %s", got, server.err.String())
+	}
+}
+
+// peersModel starts a scripted OpenAI-compatible endpoint and gives its address.
+func (h *peersHome) peersModel(t *testing.T, fixtures []map[string]any) string {
+	t.Helper()
+	doc, err := json.Marshal(map[string]any{"fixtures": fixtures})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(filepath.Dir(h.work), "model.json")
+	if err := os.WriteFile(file, doc, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	port := peersPort(t)
+	h.start(t, nil, h.node, h.file(t, "@copilotkit/aimock/dist/cli.js"), "-p", strconv.Itoa(port), "-f", file, "--strict", "--log-level", "warn").listens(t, port)
+	return fmt.Sprintf("http://127.0.0.1:%d", port)
+}
+
+// peersSent gives the messages of the requests that the model got, oldest first.
+func peersSent(t *testing.T, base string) [][]peersMessage {
+	t.Helper()
+	resp, err := http.Get(base + "/__aimock/journal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var entries []struct {
+		Body struct{ Messages []peersMessage }
+	}
+	if err := json.Unmarshal(body, &entries); err != nil {
+		t.Fatalf("%v: %s", err, clip(string(body), 500))
+	}
+	var all [][]peersMessage
+	for _, e := range entries {
+		all = append(all, e.Body.Messages)
+	}
+	return all
+}
+
+type peersMessage struct {
+	Role    string
+	Content any
+}
+
+// toolResults gives what the tools said in the last request.
+func toolResults(sent [][]peersMessage) (texts []string) {
+	if len(sent) == 0 {
+		return nil
+	}
+	for _, m := range sent[len(sent)-1] {
+		if m.Role == "tool" {
+			texts = append(texts, fmt.Sprint(m.Content))
+		}
+	}
+	return texts
+}
+
+// AGT: one turn with a scripted model reads a real file, asks before it calls a bridged tool, and answers. Nobody to ask is a
+// refusal that names the way, and --auto is that way.
+func peersAgent(t *testing.T, p *peers) {
+	h := p.newHome(t)
+	shared := filepath.Join(h.work, "shared")
+	if err := os.Mkdir(shared, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{filepath.Join(h.work, "note.txt"): "the kettle is on\n", filepath.Join(shared, "tea.txt"): "two spoons of leaves\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.add(t, peersServer{name: "files", bin: "mcp-server-filesystem", args: []string{"DIR/shared"}})
+	call := func(name, args string) map[string]any {
+		return map[string]any{"toolCalls": []any{map[string]any{"name": name, "arguments": args}}}
+	}
+	base := h.peersModel(t, []map[string]any{
+		{"match": map[string]any{"toolResultContains": "two spoons"}, "response": map[string]any{"content": "Put two spoons in: the kettle is on."}},
+		{"match": map[string]any{"toolResultContains": "refused"}, "response": map[string]any{"content": "I was not let."}},
+		{"match": map[string]any{"toolResultContains": "the kettle is on"}, "response": call("mcp_files_read_text_file", `{"path":"`+filepath.Join(shared, "tea.txt")+`"}`)},
+		{"match": map[string]any{"userMessage": "make tea", "hasToolResult": false}, "response": call("file_read", `{"path":"note.txt"}`)},
+	})
+	env := []string{"TAI_BASE_URL=" + base + "/v1", "TAI_MODEL=scripted"}
+	const answer = "Put two spoons in: the kettle is on."
+
+	t.Run("asked on a terminal", func(t *testing.T) {
+		p := h.onTerminal(t, env, "make tea from the notes")
+		p.shows("files") // the consent names server and tool
+		p.shows("tea.txt")
+		p.shows("your answer (")
+		p.keys("y\n")
+		p.shows(answer)
+		p.finish(t, 0)
+		if got := toolResults(peersSent(t, base)); len(got) != 2 || !strings.Contains(got[0], "the kettle is on") || !strings.Contains(got[1], "two spoons of leaves") {
+			t.Errorf("the model was told %q", got)
+		}
+	})
+	t.Run("said no to", func(t *testing.T) {
+		p := h.onTerminal(t, env, "make tea from the notes")
+		p.shows("your answer (")
+		p.keys("n\n")
+		p.shows("I was not let.")
+		p.finish(t, 0)
+	})
+	t.Run("nobody to ask", func(t *testing.T) {
+		r := h.program(t, nil, env, h.tai, "make tea from the notes")
+		if r.code != 0 || !strings.Contains(r.out, "I was not let.") || !strings.Contains(r.err, "--auto") || strings.Contains(r.out, answer) {
+			t.Errorf("exit %d, %q, %q", r.code, r.out, r.err)
+		}
+		if got := toolResults(peersSent(t, base)); len(got) != 2 || strings.Contains(got[1], "two spoons") {
+			t.Errorf("the model was told %q", got)
+		}
+	})
+	t.Run("with --auto", func(t *testing.T) {
+		r := h.program(t, nil, env, h.tai, "--auto", "make tea from the notes")
+		if r.code != 0 || !strings.Contains(r.out, answer) {
+			t.Errorf("exit %d, %q, %q", r.code, r.out, r.err)
+		}
+	})
+	t.Run("with --auto and --json", func(t *testing.T) {
+		r := h.program(t, nil, env, h.tai, "--auto", "--json", "make tea from the notes")
+		lines := strings.Split(strings.TrimSpace(r.out), "\n")
+		var last struct{ Event, Text string }
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || r.code != 0 || last.Event != "turn_completed" || last.Text != answer {
+			t.Errorf("exit %d, %v, %q, %q", r.code, err, r.out, r.err)
+		}
+	})
+}
