@@ -360,7 +360,7 @@ func (p *fakePlay) do(steps []fakeStep, id json.RawMessage) {
 	}
 }
 
-// fakeStdioParent stands in for a tai that gets killed: it starts three servers, one through a wrapper, and waits for ever.
+// fakeStdioParent stands in for a tai that gets killed: it starts three servers, one through a wrapper, and a command of shell_run, and waits for ever.
 func fakeStdioParent() {
 	dir := os.Getenv("TAI_FAKE_DIR")
 	exe, err := os.Executable()
@@ -368,7 +368,7 @@ func fakeStdioParent() {
 		panic(err)
 	}
 	ignores := fakeStdio{Start: []fakeStep{{IgnoreTerm: true, PidFile: filepath.Join(dir, "1")}}, AtEOF: []fakeStep{{SleepMS: 60_000}}}
-	wrapped := fakeStdio{Start: []fakeStep{{PidFile: filepath.Join(dir, "2")}}}
+	wrapped := fakeStdio{Start: []fakeStep{{IgnoreTerm: true, PidFile: filepath.Join(dir, "2")}}, AtEOF: []fakeStep{{SleepMS: 60_000}}} // busy with a call
 	honest := fakeStdio{Start: []fakeStep{{PidFile: filepath.Join(dir, "3")}}}
 	for i, spec := range []fakeStdio{ignores, wrapped, honest} {
 		b, err := json.Marshal(spec)
@@ -383,5 +383,11 @@ func fakeStdioParent() {
 			panic(err)
 		}
 	}
-	select {} // until killed
+	b, err := json.Marshal(fakeStdio{Start: []fakeStep{{PidFile: filepath.Join(dir, "4")}}, AtEOF: []fakeStep{{SleepMS: 60_000}}})
+	if err != nil {
+		panic(err)
+	}
+	cmd := exec.CommandContext(context.Background(), "/bin/sh", "-c", `"$0"; exit $?`, exe)
+	cmd.Env = []string{"TAI_TEST_FAKE=stdio", "TAI_FAKE_STDIO=" + string(b)}
+	panic(shellRunner{}.wait(cmd, &shellOutput{})) // killed before it ends
 }

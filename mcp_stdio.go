@@ -577,11 +577,16 @@ func (t *stdioTransport) live(started chan<- error) {
 	if err != nil {
 		return
 	}
+	unguard, err := guardGroup(t.cmd.Process.Pid)
+	if err != nil {
+		unguard = func() {} // a system without a shell: the child itself still sees the end of its stdin
+	}
 	t.cmd.Wait() // the exit status is in ProcessState; there is no other fault, as no pipe is copied
 	close(t.exited)
 	// A launcher may exit before what it launched has written everything, or something else may hold the pipes for ever.
 	waitFor(t.drain, t.readDone, t.stderrDone)
 	killGroup(t.cmd.Process.Pid)
+	unguard()
 	t.in.Close()
 	t.out.Close()
 	t.stderr.Close()

@@ -1,11 +1,12 @@
 //go:build unix
 
-// This file holds the system calls that end a child's process group and feed its pipe, for Unix systems.
+// This file ends a child's process group, also after tai's own sudden end, and feeds its pipe, for Unix systems.
 package main
 
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"strconv"
 	"syscall"
 )
@@ -21,6 +22,30 @@ func signalGroup(pid int, sig syscall.Signal) error {
 		return err // EPERM: macOS says so of a group in which only zombies are left
 	}
 	return nil
+}
+
+// guardGroup has the group led by pid killed should tai end without calling stop, as it does under kill -9: what a launcher such as
+// npx has started learns nothing of that, and a busy server does not look at the end of its input. The guard is a shell that waits
+// for the end of a pipe which only tai holds open. stop ends the guard and waits for it; the group is to be gone by then, so that its
+// id can be no other's. The error says that nothing guards the group.
+func guardGroup(pid int) (stop func(), err error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	const script = `trap '' HUP INT QUIT TERM; read -r _ || kill -s KILL -- "-$1"`
+	cmd := &exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", script, "sh", strconv.Itoa(pid)}, Env: []string{}, Stdin: r}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a signal from the terminal is not for it
+	if err := cmd.Start(); err != nil {
+		w.Close()
+		return nil, err
+	}
+	return func() {
+		cmd.Process.Kill()
+		cmd.Wait() // killed: that is its error
+		w.Close()
+	}, nil
 }
 
 // writeNow writes as much of b as the pipe takes without waiting and returns the number of bytes written; a full pipe is no error.

@@ -218,8 +218,14 @@ func (s shellRunner) wait(cmd *exec.Cmd, out *shellOutput) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+	unguard, guardErr := guardGroup(cmd.Process.Pid)
+	if guardErr != nil {
+		unguard = func() {} // the child itself still ends with tai
+	}
 	err := cmd.Wait()
-	return errors.Join(err, killGroup(cmd.Process.Pid))
+	err = errors.Join(err, killGroup(cmd.Process.Pid))
+	unguard()
+	return err
 }
 
 // env lays the call's variables over the inherited ones. Programs are told that nobody pages or answers.
