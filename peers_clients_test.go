@@ -81,20 +81,6 @@ func (p *peersTerminal) finish(t *testing.T, code int) string {
 // peersKey is what the clients of these tests call with; it opens nothing outside of one test.
 const peersKey = "peer-test-key-0123456789"
 
-// peersSDK is a client made with the official TypeScript SDK; its words are the module, the client's address and the key.
-const peersSDK = `
-const [sdk, url, key] = process.argv.slice(1);
-const { Client } = await import(sdk === 'v1' ? '@modelcontextprotocol/sdk/client/index.js' : '@modelcontextprotocol/client');
-const { StreamableHTTPClientTransport } = await import(sdk === 'v1' ? '@modelcontextprotocol/sdk/client/streamableHttp.js' : '@modelcontextprotocol/client');
-const options = sdk === 'v1' ? {} : { versionNegotiation: { mode: 'auto' } };
-const client = new Client({ name: 'peer', version: '1' }, options);
-await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers: { Authorization: 'Bearer ' + key } } }));
-const { tools } = await client.listTools();
-const result = await client.callTool({ name: 'file_read', arguments: { path: 'note.txt' } });
-console.log(JSON.stringify({ tools: tools.map(t => t.name), result }));
-await client.close();
-`
-
 // SRV: real clients list the tools of tai --serve-mcp and read a file through it, each with the key that its person gave it.
 func peersClients(t *testing.T, p *peers) {
 	h := p.newHome(t)
@@ -114,27 +100,23 @@ func peersClients(t *testing.T, p *peers) {
 		return append([]string{p.file(t, ".bin/mcporter"), verb, "--http-url", at.URL, "--allow-http", "--header", "Authorization=Bearer " + peersKey}, words...)
 	}
 	sdk := func(generation string) []string {
-		return []string{"--input-type=module", "-e", peersSDK, generation, at.URL, peersKey}
+		return []string{filepath.Join(p.root, "sdk-client.mjs"), generation, at.URL, peersKey}
 	}
 	read := `{"path":"note.txt"}`
 	for _, tc := range []struct {
 		name, pkg string
 		words     []string
-		dir       string
 		want      []string
 	}{
-		{"inspector lists", "@modelcontextprotocol/inspector", inspector("--method", "tools/list"), "", []string{`"file_read"`, `"inputSchema"`}},
-		{"inspector calls", "@modelcontextprotocol/inspector", inspector("--method", "tools/call", "--tool-name", "file_read", "--tool-args-json", read), "", []string{"the kettle is on"}},
-		{"mcporter lists", "mcporter", porter("list", "--json"), "", []string{`"file_read"`}},
-		{"mcporter calls", "mcporter", porter("call", "--tool", "file_read", "--args", read, "--output", "json"), "", []string{"the kettle is on"}},
-		{"TypeScript SDK, first generation", "@modelcontextprotocol/sdk", sdk("v1"), p.root, []string{`"file_read"`, "the kettle is on"}},
-		{"TypeScript SDK, second generation, probing first", "@modelcontextprotocol/client", sdk("v2"), p.root, []string{`"file_read"`, "the kettle is on"}},
+		{"inspector lists", "@modelcontextprotocol/inspector", inspector("--method", "tools/list"), []string{`"file_read"`, `"inputSchema"`}},
+		{"inspector calls", "@modelcontextprotocol/inspector", inspector("--method", "tools/call", "--tool-name", "file_read", "--tool-args-json", read), []string{"the kettle is on"}},
+		{"mcporter lists", "mcporter", porter("list", "--json"), []string{`"file_read"`}},
+		{"mcporter calls", "mcporter", porter("call", "--tool", "file_read", "--args", read, "--output", "json"), []string{"the kettle is on"}},
+		{"TypeScript SDK, first generation", "@modelcontextprotocol/sdk", sdk("v1"), []string{`"file_read"`, "the kettle is on"}},
+		{"TypeScript SDK, second generation, probing first", "@modelcontextprotocol/client", sdk("v2"), []string{`"file_read"`, "the kettle is on"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			client := p.newHome(t)
-			if tc.dir != "" {
-				client.work = tc.dir // where the modules are found
-			}
 			r := client.program(t, nil, []string{"MCP_INSPECTOR_SECRET_STORE=memory"}, p.node, tc.words...)
 			for _, want := range tc.want {
 				if r.code != 0 || !strings.Contains(r.out, want) {
