@@ -1,0 +1,362 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// docShape is a shape of JSON as mcp.md writes it: {"key","optional"?,"inner":{…},"list":[…],"any":*}. A key without more is a
+// text, a number or a boolean.
+type docShape struct {
+	any, list bool
+	keys      []string
+	optional  map[string]bool
+	inner     map[string]*docShape // of keys; of a list its item under ""
+}
+
+// docParser reads shapes.
+type docParser struct {
+	s string
+	i int
+}
+
+func parseShape(s string) (*docShape, error) {
+	p := &docParser{s: s}
+	out, err := p.value()
+	if err == nil && p.i != len(s) {
+		err = fmt.Errorf("shape %q: rest %q", s, s[p.i:])
+	}
+	return out, err
+}
+
+func (p *docParser) take(c byte) bool {
+	if p.i < len(p.s) && p.s[p.i] == c {
+		p.i++
+		return true
+	}
+	return false
+}
+
+func (p *docParser) value() (*docShape, error) {
+	out := &docShape{optional: map[string]bool{}, inner: map[string]*docShape{}}
+	switch {
+	case p.take('*'):
+		out.any = true
+		return out, nil
+	case p.take('['):
+		out.list = true
+		if p.take(']') {
+			out.inner[""] = &docShape{}
+			return out, nil
+		}
+		item, err := p.value()
+		out.inner[""] = item
+		if err == nil && !p.take(']') {
+			err = fmt.Errorf("shape %q: ] is missing at %d", p.s, p.i)
+		}
+		return out, err
+	case !p.take('{'):
+		return nil, fmt.Errorf("shape %q: { is missing at %d", p.s, p.i)
+	}
+	for {
+		end := strings.IndexByte(p.s[min(p.i+1, len(p.s)):], '"')
+		if !p.take('"') || end < 0 {
+			return nil, fmt.Errorf("shape %q: a key is missing at %d", p.s, p.i)
+		}
+		key := p.s[p.i : p.i+end]
+		p.i += end + 1
+		out.keys = append(out.keys, key)
+		out.optional[key] = p.take('?')
+		if p.take(':') {
+			inner, err := p.value()
+			if err != nil {
+				return nil, err
+			}
+			out.inner[key] = inner
+		}
+		if p.take('}') {
+			return out, nil
+		}
+		if !p.take(',') {
+			return nil, fmt.Errorf("shape %q: , is missing at %d", p.s, p.i)
+		}
+	}
+}
+
+// check holds a value against the shape and notes in seen each key that was there.
+func (s *docShape) check(at string, v any, seen map[string]bool) error {
+	switch v := v.(type) {
+	case map[string]any:
+		if s.any {
+			return nil
+		}
+		if s.list || s.keys == nil {
+			return fmt.Errorf("%s is an object, mcp.md says otherwise", at)
+		}
+		for _, key := range s.keys {
+			if _, ok := v[key]; !ok && !s.optional[key] {
+				return fmt.Errorf("%s lacks %q, which mcp.md has", at, key)
+			}
+		}
+		for key, value := range v {
+			if !slices.Contains(s.keys, key) {
+				return fmt.Errorf("%s has %q, which mcp.md lacks", at, key)
+			}
+			seen[at+"."+key] = true
+			inner := s.inner[key]
+			if inner == nil {
+				inner = &docShape{}
+			}
+			if err := inner.check(at+"."+key, value, seen); err != nil {
+				return err
+			}
+		}
+	case []any:
+		if s.any {
+			return nil
+		}
+		if !s.list {
+			return fmt.Errorf("%s is a list, mcp.md says otherwise", at)
+		}
+		for _, item := range v {
+			if err := s.inner[""].check(at+"[]", item, seen); err != nil {
+				return err
+			}
+		}
+	default:
+		if s.list || s.keys != nil {
+			return fmt.Errorf("%s is %v, mcp.md says otherwise", at, v)
+		}
+	}
+	return nil
+}
+
+// all gives every key of the shape as check notes it.
+func (s *docShape) all(at string) []string {
+	if s == nil || s.any {
+		return nil
+	}
+	if s.list {
+		return s.inner[""].all(at + "[]")
+	}
+	var out []string
+	for _, key := range s.keys {
+		out = append(append(out, at+"."+key), s.inner[key].all(at+"."+key)...)
+	}
+	return out
+}
+
+// docRig runs tai's commands over one home.
+type docRig struct {
+	t         *testing.T
+	home, dir string
+	env       map[string]string
+}
+
+func (r *docRig) run(stdin string, words ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	var environ []string
+	for k, v := range r.env {
+		environ = append(environ, k+"="+v)
+	}
+	code = run(r.t.Context(), words, outside{
+		Getenv: func(k string) string { return r.env[k] }, Environ: environ, Stdin: io.Reader(strings.NewReader(stdin)), Stdout: &out, Stderr: &errs,
+		GOOS: runtime.GOOS, Now: time.Now, Dir: r.dir,
+	})
+	return code, out.String(), errs.String()
+}
+
+// TestDocJSON runs every command with --json and holds what it prints to the shapes of mcp.md: no key that is not there, none
+// missing that is not marked, and each marked one seen at least once.
+func TestDocJSON(t *testing.T) {
+	page := readDoc(t)
+	shapes := map[string]*docShape{}
+	for _, row := range page.table(t, "JSON", "Command") {
+		shape, err := parseShape(row[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		shapes[row[0]] = shape
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	r := &docRig{t: t, home: home, dir: t.TempDir(), env: map[string]string{"TAI_HOME": home, "DOC_KEY": "a-value-kept-secret", "PATH": os.Getenv("PATH"), "HOME": home}}
+	seen, run := map[string]map[string]bool{}, map[string]bool{}
+	do := func(want int, stdin string, words ...string) string {
+		t.Helper()
+		code, out, errs := r.run(stdin, append([]string{"--json"}, words...)...)
+		cmd, _ := commandFor(words, commands())
+		name := "tai " + cmd.Path
+		run[name] = true
+		var doc any
+		if err := json.Unmarshal([]byte(out), &doc); err != nil || code != want {
+			t.Fatalf("tai --json %q: exit %d, want %d: %v\n%s%s", words, code, want, err, out, errs)
+		}
+		if m, ok := doc.(map[string]any); ok && m["error"] != nil {
+			name = "any that fails"
+		}
+		if shapes[name] == nil {
+			t.Fatalf("mcp.md has no document for %s", name)
+		}
+		if seen[name] == nil {
+			seen[name] = map[string]bool{}
+		}
+		if err := shapes[name].check(name, doc, seen[name]); err != nil {
+			t.Errorf("tai --json %q: %v\n%s", words, err, out)
+		}
+		return out
+	}
+	docServers(t, r, do, exe)
+	docVault(t, r, do)
+
+	for _, c := range commands() {
+		if name := "tai " + c.Path; c.Path != "help" && !run[name] {
+			t.Errorf("%s was not run with --json", name)
+		}
+	}
+	for name, shape := range shapes {
+		if name != "any that fails" && !run[name] {
+			t.Errorf("mcp.md has a document of %q, the program has no such command", name)
+		}
+		for _, key := range shape.all(name) {
+			if !seen[name][key] {
+				t.Errorf("mcp.md has %s, which no run printed", key)
+			}
+		}
+	}
+}
+
+// docServers runs the commands about MCP servers, with a server that is changed underway.
+func docServers(t *testing.T, r *docRig, do func(int, string, ...string) string, exe string) {
+	t.Helper()
+	web := newFakeHTTP(t)
+	do(0, "", "mcp", "add", "fake", "--yes", "--env", "TAI_TEST_FAKE=stdio", "--env", "GORACE=atexit_sleep_ms=0", "--env", "TAI_FAKE_STDIO=${SPEC:-}", "--", exe, "-x")
+	do(0, "", "mcp", "add", "web", web.URL, "--yes", "--header", "X-Plain: 1")
+	do(0, "", "mcp", "list")
+	do(0, "", "mcp", "tools", "fake")
+	do(0, "", "mcp", "tools", "web")
+	do(0, "", "mcp", "call", "fake", "echo", "a=b")
+	do(0, "", "mcp", "call", "fake", "structured")
+	do(0, "", "mcp", "check", "fake")
+	r.env["SPEC"] = `{"Tools":"[{\"name\":\"echo\",\"title\":\"Echo\",\"description\":\"Other\",\"inputSchema\":{\"type\":\"object\"},\"annotations\":{\"readOnlyHint\":true}},{\"name\":\"more\",\"description\":\"\"}]"}`
+	do(3, "", "mcp", "check", "fake")
+	do(0, "", "mcp", "tools", "fake")
+	do(0, "", "mcp", "list")
+	do(3, "", "mcp", "call", "fake", "echo")
+	do(0, "", "mcp", "add", "fake", "--yes")
+	do(0, "", "mcp", "grant", "fake", "echo", "more", "--yes")
+	do(0, "", "tools", "list")
+	do(0, "", "tools", "call", "mcp_list")
+	do(0, "", "tools", "digest", "file_read", `{"path":"x"}`)
+	do(0, "", "mcp", "disable", "web")
+	do(0, "", "mcp", "enable", "web")
+	do(0, "", "mcp", "remove", "web", "--yes")
+	do(0, `{"mcpServers":{"a":{"command":"x","args":["y"],"env":{"A":"b"},"cwd":"/tmp","enabled_tools":["t"],"disabled_tools":["u"],"disabled":true},"b":{"url":"http://127.0.0.1/","headers":{"X":"y"}}}}`, "mcp", "normalize")
+	do(2, "no config", "mcp", "normalize")
+}
+
+// docVault runs the commands about what the vault keeps and what the run log holds.
+func docVault(t *testing.T, r *docRig, do func(int, string, ...string) string) {
+	t.Helper()
+	do(0, "", "version")
+	do(0, "", "secret", "set", "DOC", "--from", "env:DOC_KEY")
+	do(0, "", "secret", "list")
+	do(0, "", "secret", "delete", "DOC")
+	do(0, "", "profile", "create", "work")
+	do(0, "", "profile", "use", "work")
+	do(0, "", "profile", "list")
+	do(0, "", "profile", "use", "default")
+	do(0, "", "profile", "delete", "work")
+	v, err := openVault(t.Context(), r.home, vaultWrite, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := v.putRecord(t.Context(), "result", "test", "", []byte("invoice of spring"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.close(); err != nil {
+		t.Fatal(err)
+	}
+	do(0, "", "record", "list")
+	do(0, "", "record", "show", rec.ID)
+	do(0, "", "record", "search", "invoice")
+	do(0, "", "record", "delete", rec.ID)
+	logs, err := filepath.Glob(filepath.Join(r.home, "runs", "*"+auditExtension))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("no run logs: %v", err)
+	}
+	do(0, "", "audit", "show", logs[0])
+	do(0, "", "audit", "verify", logs[0])
+	b, err := os.ReadFile(logs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"cut": string(b[:len(b)-3]), "edited": strings.Replace(string(b), "run_started", "run_Started", 1), "empty": ""} {
+		file := filepath.Join(r.home, "runs", name+auditExtension)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		do(map[string]int{"cut": 0, "edited": 1, "empty": 2}[name], "", "audit", "verify", file)
+	}
+	do(0, "", "audit", "list")
+}
+
+// TestDocEvents holds the lines of a turn with --json to mcp.md.
+func TestDocEvents(t *testing.T) {
+	shapes := map[string]*docShape{}
+	for _, row := range readDoc(t).table(t, "JSON", "Event") {
+		shape, err := parseShape(row[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		shapes[row[0]] = shape
+	}
+	model := newFakeModel(t,
+		chatStream(1<<16, chatCall(0, "c1", "shell_run", `{"command":"rm x"}`), chatStop("tool_calls"), "[DONE]"),
+		chatStream(1<<16, chatText("done"), chatStop("stop"), "[DONE]"))
+	home := t.TempDir()
+	r := &docRig{t: t, home: home, dir: t.TempDir(), env: map[string]string{"TAI_HOME": home, "TAI_BASE_URL": model.URL + "/v1", "TAI_MODEL": "m"}}
+	code, out, errs := r.run("", "--json", "do it")
+	if code != 0 {
+		t.Fatalf("exit %d: %s%s", code, out, errs)
+	}
+	var notice bytes.Buffer
+	(&jsonSink{out: &notice}).notice("x")
+	seen := map[string]map[string]bool{}
+	for line := range strings.Lines(out + notice.String()) {
+		var doc map[string]any
+		if err := json.Unmarshal([]byte(line), &doc); err != nil {
+			t.Fatal(err)
+		}
+		name := fmt.Sprint(doc["event"])
+		if shapes[name] == nil {
+			t.Fatalf("mcp.md has no event %s", name)
+		}
+		if seen[name] == nil {
+			seen[name] = map[string]bool{}
+		}
+		if err := shapes[name].check(name, doc, seen[name]); err != nil {
+			t.Error(err)
+		}
+	}
+	for name, shape := range shapes {
+		for _, key := range shape.all(name) {
+			if !seen[name][key] {
+				t.Errorf("mcp.md has %s, which no run printed", key)
+			}
+		}
+	}
+}
