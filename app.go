@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -102,7 +103,7 @@ func openApp(out outside, flags map[string][]string, use storeUse, origin string
 	}
 	a.bridge = newMCPBridge(bridgeConfig{
 		Vault: a.vault, Policy: a.policy, Audit: a.audit, Redact: a.redact, Env: a.lookupEnv, Environ: out.Environ, GOOS: out.GOOS,
-		Profile: a.profile, HTTP: a.http, Taken: a.nativeName, Now: out.Now,
+		Profile: a.profile, HTTP: a.http, Taken: a.nativeName, Now: out.Now, Changed: a.secretsChanged,
 	})
 	return a, nil
 }
@@ -294,11 +295,36 @@ func (a *app) redactor(ctx context.Context) (*redactor, error) {
 			list = append(list, namedSecret{Name: k, Value: secret(value)})
 		}
 	}
+	rows, err := v.servers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		list = append(list, entrySecrets(row.serverEntry)...)
+	}
 	known = newRedactor(list)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.known, a.isKnown = known, true
 	return known, nil
+}
+
+// entrySecrets gives the secret values that stand in an entry itself, in variables and headers that are named like one. A
+// reference is none: its value is the vault's or the environment's. Of "Bearer x" the secret is x.
+func entrySecrets(e serverEntry) []namedSecret {
+	var out []namedSecret
+	for _, pairs := range []map[string]string{e.Env, e.Headers} {
+		for _, k := range slices.Sorted(maps.Keys(pairs)) {
+			value := pairs[k]
+			if _, rest, ok := strings.Cut(value, " "); ok {
+				value = rest
+			}
+			if secretName(k) && len(value) >= secretEnvMin && !strings.Contains(value, "${") {
+				out = append(out, namedSecret{Name: e.Name + "/" + k, Value: secret(value)})
+			}
+		}
+	}
+	return out
 }
 
 // redactTimeout bounds reading the secrets once.

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -167,22 +168,22 @@ func (e *cliError) json() jsonFailure {
 	return jsonFailure{e.Exit, visible(e.Message), e.Rule, visible(e.Hint)}
 }
 
-// writeJSON writes one document and a line end, with no escapes for HTML.
-func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+// writeJSON writes one document and a line end.
+func writeJSON(w io.Writer, v any) error { return encodeJSON(w, v, "  ") }
+
+// writeJSONLine writes one document as one line.
+func writeJSONLine(w io.Writer, v any) error { return encodeJSON(w, v, "") }
+
+// encodeJSON escapes nothing for HTML, and hidden characters always: the value is the same and a screen shows no trick.
+func encodeJSON(w io.Writer, v any, indent string) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
+	enc.SetIndent("", indent)
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("write the answer: %w", err)
 	}
-	return nil
-}
-
-// writeJSONLine writes one document as one line.
-func writeJSONLine(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	if _, err := w.Write(escapeHidden(b.Bytes())); err != nil {
 		return fmt.Errorf("write the answer: %w", err)
 	}
 	return nil

@@ -49,7 +49,7 @@ func (c *invocation) result(res toolResult) error {
 		if r.Content == nil {
 			r.Content = textContent(res.Text)
 		}
-		if _, err := fmt.Fprintln(c.stdout, string(appendCallResult(nil, r))); err != nil {
+		if _, err := fmt.Fprintln(c.stdout, string(escapeHidden(appendCallResult(nil, r)))); err != nil {
 			return fmt.Errorf("write the answer: %w", err)
 		}
 	} else if res.IsError {

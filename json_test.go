@@ -266,3 +266,16 @@ func BenchmarkJSONObjectText1M(b *testing.B) {
 		}
 	}
 }
+
+// LST-07: a JSON text on a screen hides nothing, and means the same.
+func TestEscapeHidden(t *testing.T) {
+	in := "{\"a\":\"x\u202ey\U000e0041\u0085 é\"}"
+	got := string(escapeHidden([]byte(in)))
+	if want := `{"a":"x\u202ey\udb40\udc41\u0085 é"}`; got != want {
+		t.Errorf("escapeHidden = %s, want %s", got, want)
+	}
+	var before, after map[string]string
+	if json.Unmarshal([]byte(in), &before) != nil || json.Unmarshal([]byte(got), &after) != nil || before["a"] != after["a"] {
+		t.Errorf("the value changed from %q to %q", before["a"], after["a"])
+	}
+}

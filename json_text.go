@@ -168,3 +168,23 @@ func appendJSONString(dst []byte, s string) []byte {
 	}
 	return append(append(dst, s[start:]...), '"')
 }
+
+// escapeHidden writes the hidden characters of a JSON text as escapes. They can stand in strings alone, so the value stays.
+func escapeHidden(b []byte) []byte {
+	if hiddenCount(string(b)) == 0 {
+		return b
+	}
+	out := make([]byte, 0, len(b)+64)
+	for len(b) > 0 {
+		r, n := utf8.DecodeRune(b)
+		if hiddenRune(r) || r >= 0x7f && r < 0xa0 {
+			for _, unit := range utf16.Encode([]rune{r}) {
+				out = append(out, '\\', 'u', jsonHex[unit>>12], jsonHex[unit>>8&15], jsonHex[unit>>4&15], jsonHex[unit&15])
+			}
+		} else {
+			out = append(out, b[:n]...)
+		}
+		b = b[n:]
+	}
+	return out
+}

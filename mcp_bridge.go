@@ -29,6 +29,7 @@ type bridgeConfig struct {
 	Token   func(serverEntry) func(context.Context) (secret, error) // nil: no tokens are injected
 	Taken   func(string) bool                                       // names of native tools, which win over bridged ones
 	Now     func() time.Time
+	Changed func()        // told when a stored entry changed; nil: nobody cares
 	Connect time.Duration // deadline of one connect; mcpConnectTimeout when 0
 	Call    time.Duration // deadline of one call; mcpCallTimeout when 0
 
@@ -73,6 +74,9 @@ type bridgeTool struct {
 func newMCPBridge(cfg bridgeConfig) *mcpBridge {
 	b := &mcpBridge{cfg: cfg, conns: map[string]*bridgeConn{}, done: make(chan struct{})}
 	b.cfg.Connect = cmp.Or(cfg.Connect, mcpConnectTimeout)
+	if cfg.Changed == nil {
+		b.cfg.Changed = func() {}
+	}
 	if cfg.Dial == nil {
 		b.cfg.Dial = b.dial
 	}
@@ -438,7 +442,7 @@ func (b *mcpBridge) table(ctx context.Context) (defs []toolDef, back map[string]
 	names, back := bridgedNames(refs, b.cfg.Taken)
 	for _, ref := range refs {
 		t := found[ref]
-		defs = append(defs, toolDef{Name: names[ref], Title: ref.Server + "/" + ref.Tool, Description: t.Description, InputSchema: t.Schema})
+		defs = append(defs, toolDef{Name: names[ref], Title: visibleLine(ref.Server + "/" + ref.Tool), Description: modelText(t.Description), InputSchema: modelSchema(t.Schema)})
 	}
 	return defs, back, nil
 }

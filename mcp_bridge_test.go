@@ -158,7 +158,7 @@ func alwaysAnswer(f *fakeHTTP, method, result string) {
 }
 
 func toolJSONOf(name, description, schema string) string {
-	return fmt.Sprintf(`{"name":%q,"description":%q,"inputSchema":%s}`, name, description, schema)
+	return fmt.Sprintf(`{"name":%s,"description":%s,"inputSchema":%s}`, appendJSONString(nil, name), appendJSONString(nil, description), schema)
 }
 
 func TestBridgeCall(t *testing.T) {
@@ -630,5 +630,55 @@ func TestConnectAllParallel(t *testing.T) {
 	})
 	if len(failed) != 1 || len(lists) != 4 || failed["hang"] == nil || order[len(order)-1] != "hang" {
 		t.Errorf("failed %v, order %v", failed, order)
+	}
+}
+
+// LST-05, LST-08: what a model is given of a description hides nothing and is bounded; names of properties stay as they are.
+func TestLST08ModelText(t *testing.T) {
+	f := newFakeHTTP(t)
+	hidden := "do it\U000e0041\U000e0042 and \u202esecretly"
+	f.Tools = []string{
+		toolJSONOf("a", hidden, `{"type":"object","properties":{"x":{"type":"string","description":"say \u202e\u200bit"},"y\u202e":{"enum":["\u200b"]}}}`),
+		toolJSONOf("b", strings.Repeat("long ", 200_000), `{"type":"object"}`),
+	}
+	r := newBridgeRig(t, modeDanger, "")
+	r.add(t, httpEntry("s", f))
+	defs, err := r.offered(context.Background())
+	if err != nil || len(defs) != 2 {
+		t.Fatalf("offered %d, %v", len(defs), err)
+	}
+	if got := defs[0].Description; !strings.Contains(got, "<U+E0041>") || !strings.Contains(got, "<U+202E>secretly") || hiddenCount(got) != 0 {
+		t.Errorf("description for the model = %q", got)
+	}
+	var schema struct {
+		Properties map[string]struct {
+			Description string
+			Enum        []string
+		}
+	}
+	if err := json.Unmarshal(defs[0].InputSchema, &schema); err != nil {
+		t.Fatal(err)
+	}
+	if got := schema.Properties["x"].Description; got != "say <U+202E><U+200B>it" {
+		t.Errorf("description in the schema = %q", got)
+	}
+	if got := schema.Properties["y\u202e"].Enum; len(got) != 1 || got[0] != "\u200b" {
+		t.Errorf("enum = %q; what arguments are held against must stay", got)
+	}
+	if n := len(defs[1].Description); n > mcpDescriptionMax+40 || !strings.Contains(defs[1].Description, "1000000 bytes") {
+		t.Errorf("long description: %d bytes, ends %q", n, defs[1].Description[n-30:])
+	}
+}
+
+// Secrets that stand in an entry itself are known ones.
+func TestEntrySecrets(t *testing.T) {
+	got := entrySecrets(serverEntry{Name: "s", Env: map[string]string{"API_KEY": "key-value-0001", "MODE": "not-a-secret", "TOKEN": "${TOKEN}", "A_TOKEN": "short"},
+		Headers: map[string]string{"Authorization": "Bearer bearer-value-1"}})
+	var names []string
+	for _, s := range got {
+		names = append(names, s.Name+"="+s.Value.reveal())
+	}
+	if want := "s/API_KEY=key-value-0001 s/Authorization=bearer-value-1"; strings.Join(names, " ") != want {
+		t.Errorf("entrySecrets = %v, want %s", names, want)
 	}
 }

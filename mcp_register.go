@@ -200,6 +200,7 @@ func (b *mcpBridge) verifyAndStore(ctx context.Context, p registration) (registe
 	if err := v.putServer(ctx, p.entry, p.profile, r.Status == statusEnabled, rows, mcpMaxServers); err != nil {
 		return r, err
 	}
+	b.cfg.Changed()
 	if err := v.setSetting(ctx, shownSetting(p.entry.Name), sha256Hex([]byte(p.shown))); err != nil {
 		return r, err
 	}
@@ -211,7 +212,7 @@ func (b *mcpBridge) verifyAndStore(ctx context.Context, p registration) (registe
 
 // look connects once, lists, and closes: the live check before anything is stored.
 func (b *mcpBridge) look(ctx context.Context, expanded serverEntry) (toolList, error) {
-	ctx, cancel := context.WithTimeout(ctx, b.cfg.Connect)
+	ctx, cancel := context.WithTimeoutCause(ctx, b.cfg.Connect, errConnectTimeout)
 	defer cancel()
 	client, err := b.dialClient(ctx, expanded)
 	if err != nil {

@@ -65,3 +65,43 @@ func holdsJSON(texts []string, want json.RawMessage) bool {
 func auditText(key, text string) json.RawMessage {
 	return append(appendJSONString(append(appendJSONString([]byte{'{'}, key), ':'), text), '}')
 }
+
+// modelText gives a server's description as a model may see it: nothing hidden in it, and no longer than a description is.
+func modelText(s string) string { return clip(visible(s), mcpDescriptionMax) }
+
+// modelSchema does the same for the titles and descriptions inside a schema; what arguments are held against stays as it is.
+func modelSchema(raw json.RawMessage) json.RawMessage {
+	if hiddenCount(string(raw)) == 0 && !bytes.Contains(raw, []byte(`\u`)) {
+		return raw
+	}
+	return appendModelSchema(nil, raw)
+}
+
+func appendModelSchema(dst []byte, raw json.RawMessage) []byte {
+	if members, err := jsonObject(raw); err == nil {
+		dst = append(dst, '{')
+		for i, m := range members {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(appendJSONString(dst, m.Key), ':')
+			if text, ok := jsonString(m.Value); ok && (m.Key == "description" || m.Key == "title") {
+				dst = appendJSONString(dst, modelText(text))
+			} else {
+				dst = appendModelSchema(dst, m.Value)
+			}
+		}
+		return append(dst, '}')
+	}
+	if items, err := jsonArray(raw); err == nil {
+		dst = append(dst, '[')
+		for i, item := range items {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendModelSchema(dst, item)
+		}
+		return append(dst, ']')
+	}
+	return append(dst, raw...)
+}

@@ -34,6 +34,7 @@ const (
 	mcpMaxListed      = 10_000             // tools read from one server's list
 	mcpMaxPages       = 200                // pages of one tools/list
 	mcpSchemaMax      = 256 << 10          // bytes of one tool's schema; a larger one withholds the tool
+	mcpDescriptionMax = 4 << 10            // bytes of a tool's description that a model is given; the pin covers all of it
 	mcpNameMax        = 256                // bytes of a tool's own name; a longer one withholds the tool
 	mcpSessionIdle    = 3600 * time.Second // a served session without a request is dropped after this
 	mcpMaxSessions    = 1000               // served sessions at a time; then the longest idle one goes

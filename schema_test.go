@@ -310,7 +310,7 @@ func TestLST10HostileSchemas(t *testing.T) {
 	if err := schemaFor(t, `{"items":{}}`).validate(json.RawMessage("[" + strings.Repeat("1,", schemaMaxValues) + "1]")); err == nil || !strings.Contains(err.Error(), "more than 1048576 values") {
 		t.Errorf("too many values: %v", err)
 	}
-	if d := time.Since(start); d > 15*time.Second { // about 2 s
+	if d := time.Since(start); d > 2*time.Minute { // about 2 s; a loaded machine under the race detector needs many times that
 		t.Errorf("took %v", d)
 	}
 	// What is merely large goes through.

@@ -103,7 +103,7 @@ func (s mcpToolset) add(ctx context.Context, c toolCall) (toolResult, error) {
 			fmt.Fprintf(&text, "  %s\n", r.Hint)
 		}
 		for _, t := range r.Tools {
-			fmt.Fprintf(&text, "  %s (%s): %s\n", t.Name, t.State, clip(summaryLine(t.Description), 200))
+			fmt.Fprintf(&text, "  %s (%s): %s\n", t.Name, t.State, brief(visibleLine(summaryLine(t.Description)), 200))
 		}
 	}
 	out.Text = text.String()
@@ -200,9 +200,12 @@ func (s mcpToolset) tools(ctx context.Context, c toolCall) (toolResult, error) {
 		}
 	}
 	views := toolViews(rows, lists, s.bridge.cfg.Taken)
+	for i := range views {
+		views[i].Description, views[i].InputSchema = modelText(views[i].Description), modelSchema(views[i].InputSchema)
+	}
 	var text strings.Builder
 	for _, t := range views {
-		fmt.Fprintf(&text, "%s/%s as %s (%s): %s\n", t.Server, t.Tool, t.Name, t.State, clip(summaryLine(t.Description), 200))
+		fmt.Fprintf(&text, "%s/%s as %s (%s): %s\n", t.Server, t.Tool, t.Name, t.State, brief(visibleLine(summaryLine(t.Description)), 200))
 	}
 	if len(views) == 0 {
 		text.WriteString("no tools: no MCP server is enabled for this profile\n")
