@@ -499,6 +499,7 @@ func TestHTC05Deadline(t *testing.T) {
 			t.Errorf("%s, caller's deadline: %v", name, err)
 		}
 		cancel()
+		tr.limits.call = time.Minute // so that only the caller can end it
 		ctx, cancel = context.WithCancel(context.Background())
 		time.AfterFunc(20*time.Millisecond, cancel)
 		if _, err := tr.call(ctx, httpTestCall(9)); !errors.Is(err, context.Canceled) {
