@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -24,6 +25,7 @@ type peersServer struct {
 	overCap        int
 	unusable       int
 	header         string // what an HTTP server wants
+	host           string // how it is spoken of, 127.0.0.1 if empty
 	serverEnv      []string
 }
 
@@ -40,8 +42,9 @@ func peersServers() []peersServer {
 		{name: "gitlab", pkg: "@modelcontextprotocol/server-gitlab", bin: "mcp-server-gitlab", env: []string{"GITLAB_PERSONAL_ACCESS_TOKEN=dummy"}, granted: 9}, // schemas without a type
 		{name: "zereight-gitlab", pkg: "@zereight/mcp-gitlab", bin: "mcp-gitlab", env: []string{"GITLAB_PERSONAL_ACCESS_TOKEN=dummy", "GITLAB_API_URL=http://127.0.0.1:1/api/v4"}, granted: 100, overCap: 18},
 		{name: "eslint", pkg: "@eslint/mcp", bin: "@eslint/mcp/src/mcp-cli.js", granted: 1},
-		{name: "dbhub", pkg: "@bytebase/dbhub", bin: "dbhub", args: []string{"--transport", "stdio", "--dsn", "sqlite:///:memory:"}, granted: 2},
-		{name: "mastra-docs", pkg: "@mastra/mcp-docs-server", bin: "mcp-docs-server", granted: 13},
+		{name: "playwright", pkg: "@playwright/mcp", bin: "playwright-mcp", args: []string{"--headless"}, granted: 25},
+		{name: "chrome-devtools", pkg: "chrome-devtools-mcp", bin: "chrome-devtools-mcp", args: []string{"--headless", "--no-usage-statistics"},
+			env: []string{"CHROME_DEVTOOLS_MCP_NO_UPDATE_CHECKS=1"}, granted: 32}, // else it starts daemons of its own
 		{name: "drawio", pkg: "@drawio/mcp", bin: "drawio-mcp", granted: 7},
 		{name: "code-runner", pkg: "mcp-server-code-runner", bin: "mcp-server-code-runner", granted: 1}, // noise on its standard output
 	}
@@ -53,7 +56,7 @@ func peersHTTPServers() []peersServer {
 		{name: "notion", pkg: "@notionhq/notion-mcp-server", bin: "notion-mcp-server", args: []string{"--transport", "http", "--host", "127.0.0.1", "--port", "PORT", "--auth-token", "dummykey"},
 			serverEnv: []string{"NOTION_TOKEN=dummy"}, header: "Authorization: Bearer dummykey", granted: 24},
 		{name: "context7", pkg: "@upstash/context7-mcp", bin: "context7-mcp", args: []string{"--transport", "http", "--port", "PORT"}, granted: 2},
-		{name: "dbhub", pkg: "@bytebase/dbhub", bin: "dbhub", args: []string{"--transport", "http", "--port", "PORT", "--dsn", "sqlite:///:memory:"}, granted: 2},
+		{name: "playwright", pkg: "@playwright/mcp", bin: "playwright-mcp", args: []string{"--headless", "--host", "127.0.0.1", "--port", "PORT"}, host: "localhost", granted: 25}, // refuses any other Host
 	}
 }
 
@@ -100,7 +103,7 @@ func (h *peersHome) serve(t *testing.T, s peersServer) string {
 		env[i] = name + "=" + peersFill([]string{value}, fill...)[0]
 	}
 	h.start(t, env, h.node, append([]string{s.program(t, h.peers)}, peersFill(s.args, fill...)...)...).listens(t, port)
-	return fmt.Sprintf("http://127.0.0.1:%d/mcp", port)
+	return fmt.Sprintf("http://%s:%d/mcp", cmp.Or(s.host, "127.0.0.1"), port)
 }
 
 // counts wants the server's tools in the states that are known of it.
