@@ -132,6 +132,8 @@ func failure(err error) *cliError {
 		ce.Exit, ce.Rule, ce.Hint = exitRefused, "enablement", "tai mcp enable SERVER allows it for the profile"
 	case errors.Is(err, errNoSuchTool):
 		ce.Hint = "tai mcp tools SERVER shows the names"
+	case errors.Is(err, errConnectTimeout):
+		ce.Hint = "a program that npx or uvx has to download first may need longer: run its command once by hand, then try again"
 	case errors.Is(err, errBadArguments):
 		ce.Exit = exitUsage
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -390,4 +391,12 @@ type cancelOnRead struct {
 func (c cancelOnRead) Read(b []byte) (int, error) {
 	c.cancel()
 	return c.Reader.Read(b)
+}
+
+// STD-01: a server that was too slow to start is often one that was being downloaded; the hint says what helps.
+func TestSTD01SlowStartHint(t *testing.T) {
+	ce := failure(fmt.Errorf("mcp server %q: initialize: %w", "files", errConnectTimeout))
+	if ce.Exit != exitFailed || !strings.Contains(ce.Message, "20s") || !strings.Contains(ce.Hint, "npx") {
+		t.Errorf("failure = %+v", ce)
+	}
 }
