@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -309,29 +308,8 @@ func (a *app) redactor(ctx context.Context) (*redactor, error) {
 	return known, nil
 }
 
-// entrySecrets gives the secret values that stand in an entry itself, in variables and headers that are named like one. A
-// reference is none: its value is the vault's or the environment's. Of "Bearer x" the secret is x.
-func entrySecrets(e serverEntry) []namedSecret {
-	var out []namedSecret
-	for _, pairs := range []map[string]string{e.Env, e.Headers} {
-		for _, k := range slices.Sorted(maps.Keys(pairs)) {
-			value := pairs[k]
-			if _, rest, ok := strings.Cut(value, " "); ok {
-				value = rest
-			}
-			if secretName(k) && len(value) >= secretEnvMin && !strings.Contains(value, "${") {
-				out = append(out, namedSecret{Name: e.Name + "/" + k, Value: secret(value)})
-			}
-		}
-	}
-	return out
-}
-
 // redactTimeout bounds reading the secrets once.
 const redactTimeout = 5 * time.Second
-
-// secretEnvMin is the length in bytes below which a variable's value is no secret worth hiding: flags and numbers.
-const secretEnvMin = 8
 
 // secretsChanged makes the next redaction read the secrets anew.
 func (a *app) secretsChanged() {

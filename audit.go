@@ -45,6 +45,13 @@ const (
 	auditCallFailed    = "tool_call_failed"
 )
 
+// How a call ended. A registration that came to its end says instead what the server is now: enabled, disabled or login.
+const (
+	auditOK     = "ok"
+	auditError  = "error"  // it failed, or it could not be tried
+	auditDenied = "denied" // by policy, consent or pin
+)
+
 // auditKindMCP is the kind of a bridged call; its subject is server/tool.
 const auditKindMCP = "mcp-call"
 

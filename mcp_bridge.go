@@ -29,7 +29,7 @@ type bridgeConfig struct {
 	Token   func(serverEntry) func(context.Context) (secret, error) // nil: no tokens are injected
 	Taken   func(string) bool                                       // names of native tools, which win over bridged ones
 	Now     func() time.Time
-	Changed func()        // told when a stored entry changed; nil: nobody cares
+	Changed func()        // told when a stored entry changed, or a secret of the vault is put to use; nil: nobody cares
 	Connect time.Duration // deadline of one connect; mcpConnectTimeout when 0
 	Call    time.Duration // deadline of one call; mcpCallTimeout when 0
 
@@ -170,7 +170,7 @@ func (b *mcpBridge) open(ctx context.Context, row serverRow, fresh bool) (*bridg
 	case <-ctx.Done():
 		return nil, nil, fmt.Errorf("mcp server %s: connect: %w", quoteClip(row.Name), context.Cause(ctx))
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, b.cfg.Connect, errConnectTimeout)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { // ends with ctx, which cancel ends at the latest
 		select {
@@ -185,22 +185,25 @@ func (b *mcpBridge) open(ctx context.Context, row serverRow, fresh bool) (*bridg
 	if c.view == nil {
 		tools, err := b.connect(ctx, c, row)
 		if err != nil {
-			return nil, nil, fmt.Errorf("mcp server %s: connect: %w", quoteClip(row.Name), err)
+			return nil, nil, b.cleanError(fmt.Errorf("mcp server %s: connect: %w", quoteClip(row.Name), err))
 		}
 		return c.view, tools, nil
 	}
 	if !fresh && !c.view.client.stale() {
 		return c.view, nil, nil
 	}
+	ctx, stop := context.WithTimeoutCause(ctx, b.cfg.Connect, errConnectTimeout)
+	defer stop()
 	view, tools, err := b.list(ctx, c.view.client, row)
 	if err != nil {
-		return nil, nil, fmt.Errorf("mcp server %s: list tools: %w", quoteClip(row.Name), err)
+		return nil, nil, b.cleanError(fmt.Errorf("mcp server %s: list tools: %w", quoteClip(row.Name), err))
 	}
 	c.view = view
 	return view, tools, nil
 }
 
-// connect dials, shakes hands and lists, all inside the deadline of ctx.
+// connect dials, shakes hands and lists, all inside one deadline. What has to be asked before is asked without it: a person
+// reads as long as they need.
 func (b *mcpBridge) connect(ctx context.Context, c *bridgeConn, row serverRow) ([]listedTool, error) {
 	entry, err := b.expand(ctx, row.serverEntry)
 	if err != nil {
@@ -209,6 +212,8 @@ func (b *mcpBridge) connect(ctx context.Context, c *bridgeConn, row serverRow) (
 	if err := b.sameArgv(ctx, row.serverEntry); err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, b.cfg.Connect, errConnectTimeout)
+	defer cancel()
 	client, err := b.dialClient(ctx, entry)
 	if err != nil {
 		return nil, err
@@ -257,7 +262,10 @@ func (b *mcpBridge) expand(ctx context.Context, e serverEntry) (serverEntry, err
 	var fault error
 	expanded, _, err := expandEntry(e, b.cfg.Env, func(name string) (string, bool) {
 		s, err := v.secretFor(ctx, "", name)
-		if err != nil && !errors.Is(err, errNotFound) {
+		switch {
+		case err == nil:
+			b.cfg.Changed() // another process may have stored it since they were read for masking
+		case !errors.Is(err, errNotFound):
 			fault = err
 		}
 		return s.reveal(), err == nil

@@ -26,19 +26,21 @@ func (b *mcpBridge) callTool(ctx context.Context, ref toolRef, call toolCall) (t
 	if id == "" {
 		id = b.cfg.Audit.nextCall()
 	}
-	ev := auditEvent{Call: id, Parent: call.Parent, Kind: "mcp-call", Subject: ref.Server + "/" + ref.Tool, Digest: digest}
+	ev := auditEvent{Call: id, Parent: call.Parent, Kind: auditKindMCP, Subject: ref.Server + "/" + ref.Tool, Digest: digest}
 	requested := ev
-	requested.Event, requested.Data, requested.Size = "tool_call_requested", args, int64(len(args))
+	requested.Event, requested.Data, requested.Size = auditCallRequested, args, int64(len(args))
 	if err := b.cfg.Audit.record(requested); err != nil {
 		return toolResult{}, fmt.Errorf("call %s refused, it cannot be recorded: %w", quoteClip(ev.Subject), err)
 	}
 	view, refusal, err := b.admit(ctx, ref, call, args, digest)
 	if err != nil || refusal.Rule != "" {
 		blocked := ev
-		blocked.Event, blocked.Rule, blocked.Outcome = "tool_call_blocked", refusal.Rule, "blocked"
+		blocked.Event, blocked.Rule, blocked.Outcome = auditCallBlocked, refusal.Rule, auditDenied
 		if err != nil {
-			blocked.Rule = "not reachable"
 			blocked.Data = auditText("error", err.Error())
+			if blocked.Rule = "enablement"; !errors.Is(err, errNotEnabled) {
+				blocked.Rule, blocked.Outcome = "not reachable", auditError
+			}
 		}
 		return refusal, errors.Join(err, b.cfg.Audit.record(blocked))
 	}
@@ -137,43 +139,28 @@ func refused(rule, reason, hint string) toolResult {
 // run sends an admitted call and records what came of it. The started line is on disk before the call goes out.
 func (b *mcpBridge) run(ctx context.Context, view *bridgeView, ref toolRef, args json.RawMessage, ev auditEvent, session string) (toolResult, error) {
 	started := ev
-	started.Event = "tool_call_started"
+	started.Event = auditCallStarted
 	if err := errors.Join(b.cfg.Audit.record(started), b.cfg.Audit.sync()); err != nil {
 		return toolResult{}, fmt.Errorf("call %s refused, it cannot be recorded: %w", quoteClip(ev.Subject), err)
 	}
 	begin := b.cfg.Now()
 	raw, callErr := view.client.callTool(ctx, ref.Tool, args)
 	done := ev
-	done.Event, done.Outcome, done.Duration = "tool_call_completed", "ok", b.cfg.Now().Sub(begin)
+	done.Event, done.Outcome, done.Duration = auditCallCompleted, auditOK, b.cfg.Now().Sub(begin)
 	if callErr != nil {
-		done.Event, done.Outcome, done.Data = "tool_call_failed", "error", auditText("error", callErr.Error())
+		done.Event, done.Outcome, done.Data = auditCallFailed, auditError, auditText("error", callErr.Error())
 		return toolResult{}, errors.Join(fmt.Errorf("mcp server %s: call %s: %w", quoteClip(ref.Server), quoteClip(ref.Tool), b.cleanError(callErr)), b.cfg.Audit.record(done))
 	}
 	res, err := b.finish(ctx, view, ref, raw, session)
 	done.Size = int64(len(res.Text))
 	if res.IsError || err != nil {
-		done.Event, done.Outcome = "tool_call_failed", "tool error"
+		done.Event, done.Outcome = auditCallFailed, auditError
 	}
 	return res, errors.Join(err, b.cfg.Audit.record(done))
 }
 
 // cleanError redacts an error's text and keeps its kind.
-func (b *mcpBridge) cleanError(err error) error {
-	if clean := b.cfg.Redact(err.Error()); clean != err.Error() {
-		return &redactedError{text: clean, err: err}
-	}
-	return err
-}
-
-// redactedError is an error whose text holds no known secret; what it wraps is there for its kind alone.
-type redactedError struct {
-	text string
-	err  error
-}
-
-func (e *redactedError) Error() string { return e.text }
-
-func (e *redactedError) Unwrap() error { return e.err }
+func (b *mcpBridge) cleanError(err error) error { return maskError(err, b.cfg.Redact) }
 
 // finish turns a result into what is handed on: text joined, known secrets out, then the cap, then a record for what is over it.
 func (b *mcpBridge) finish(ctx context.Context, view *bridgeView, ref toolRef, raw callResult, session string) (toolResult, error) {
@@ -187,15 +174,29 @@ func (b *mcpBridge) finish(ctx context.Context, view *bridgeView, ref toolRef, r
 	}
 	res.Content = make([]json.RawMessage, 0, len(raw.Content)) // not nil: no content is what the server sent
 	for _, part := range raw.Content {
-		res.Content = append(res.Content, json.RawMessage(b.cfg.Redact(string(part))))
+		if part = b.redactJSON(part); part != nil {
+			res.Content = append(res.Content, part)
+		}
 	}
 	if raw.Structured != nil {
-		res.Structured = json.RawMessage(b.cfg.Redact(string(raw.Structured)))
+		res.Structured = b.redactJSON(raw.Structured)
 		if !raw.IsError {
-			res.Notice = outputFault(view.tools[ref.Tool].Output, raw.Structured)
+			res.Notice = b.cfg.Redact(outputFault(view.tools[ref.Tool].Output, raw.Structured))
 		}
 	}
 	return res, nil
+}
+
+// redactJSON takes known secrets out of a JSON value. Where one stood outside a string no value is left: the text tells the rest.
+func (b *mcpBridge) redactJSON(raw json.RawMessage) json.RawMessage {
+	clean := b.cfg.Redact(string(raw))
+	if clean == string(raw) {
+		return raw
+	}
+	if checkJSON([]byte(clean)) != nil {
+		return nil
+	}
+	return json.RawMessage(clean)
 }
 
 // outputFault checks structured content against the schema the tool declared (MCP 2025-11-25, Tools, Output Schema). The
@@ -210,8 +211,11 @@ func outputFault(schema, structured json.RawMessage) string {
 	return ""
 }
 
-// spill keeps a text over mcpResultMax as a vault record; the answer carries its id and size, never a cut text.
+// spill keeps a text over mcpResultMax as a vault record; the answer carries its id and size, never a cut text. It is kept also
+// when the call was interrupted meanwhile: what a tool did is not to be lost.
 func (b *mcpBridge) spill(ctx context.Context, ref toolRef, res toolResult, session string) (toolResult, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), toolStoreTime)
+	defer cancel()
 	v, err := b.cfg.Vault(ctx)
 	if err != nil {
 		return toolResult{}, err

@@ -52,9 +52,10 @@ func (b *mcpBridge) registerAudited(ctx context.Context, e serverEntry, o regist
 	if err != nil {
 		return registered{}, err
 	}
+	own := newRedactor(entrySecrets(p.expanded)) // not stored yet, so nobody else knows them
 	err = b.decided(ctx, p.request, deed{Kind: "mcp-register", Subject: e.Name, Parent: o.Parent, Data: serverIdentity(e)}, func() (string, error) {
 		r, err = b.verifyAndStore(ctx, p)
-		return r.Status, err
+		return r.Status, maskError(err, own.text)
 	})
 	return r, err
 }
@@ -76,7 +77,7 @@ func (b *mcpBridge) decided(ctx context.Context, req policyRequest, d deed, do f
 		}
 		return nil
 	}
-	if err := note("tool_call_requested", "", "", d.Data); err != nil {
+	if err := note(auditCallRequested, "", "", d.Data); err != nil {
 		return err
 	}
 	answer, err := b.cfg.Policy.approve(ctx, req)
@@ -84,16 +85,16 @@ func (b *mcpBridge) decided(ctx context.Context, req policyRequest, d deed, do f
 		err = &refusedError{Rule: answer.Rule, Reason: answer.Reason, Hint: answer.Hint}
 	}
 	if err != nil {
-		return errors.Join(err, note("tool_call_blocked", "blocked", answer.Rule, auditText("reason", err.Error())))
+		return errors.Join(err, note(auditCallBlocked, auditDenied, answer.Rule, auditText("reason", err.Error())))
 	}
-	if err := errors.Join(note("tool_call_started", "", answer.Rule, nil), b.cfg.Audit.sync()); err != nil {
+	if err := errors.Join(note(auditCallStarted, "", answer.Rule, nil), b.cfg.Audit.sync()); err != nil {
 		return err
 	}
 	outcome, err := do()
 	if err != nil {
-		return errors.Join(err, note("tool_call_failed", "error", "", auditText("error", err.Error())))
+		return errors.Join(err, note(auditCallFailed, auditError, "", auditText("error", err.Error())))
 	}
-	return note("tool_call_completed", cmp.Or(outcome, "ok"), "", nil)
+	return note(auditCallCompleted, cmp.Or(outcome, auditOK), "", nil)
 }
 
 // registration is an entry on its way in.
@@ -229,16 +230,19 @@ func (b *mcpBridge) registerTools(ctx context.Context, v *vault, p registration,
 	if list.Incomplete != "" {
 		r.Warnings = append(r.Warnings, "the tool list is incomplete: "+list.Incomplete)
 	}
-	var granted []toolRow
+	granted := grantAll(p.entry, list.Tools)
 	if p.old != nil && string(serverIdentity(p.old.serverEntry)) == string(serverIdentity(p.entry)) {
-		rows, err := v.cachedTools(ctx, p.entry.Name)
+		login, err := v.wantsLogin(ctx, p.entry.Name)
 		if err != nil {
 			return nil, err
 		}
-		granted = slices.DeleteFunc(rows, func(t toolRow) bool { return t.Hash == "" })
-	}
-	if len(granted) == 0 {
-		granted = grantAll(p.entry, list.Tools)
+		if !login { // else none of its tools was ever seen
+			rows, err := v.cachedTools(ctx, p.entry.Name)
+			if err != nil {
+				return nil, err
+			}
+			granted = slices.DeleteFunc(rows, func(t toolRow) bool { return t.Hash == "" })
+		}
 	}
 	tools, _ := judgeTools(p.entry, list.Tools, granted)
 	r.Tools = tools

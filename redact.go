@@ -450,3 +450,24 @@ func (s *redactStream) give(final int) string {
 	}
 	return b.String()
 }
+
+// maskError gives err a text without secrets and keeps its kind.
+func maskError(err error, redact func(string) string) error {
+	if err == nil {
+		return nil
+	}
+	if clean := redact(err.Error()); clean != err.Error() {
+		return &redactedError{text: clean, err: err}
+	}
+	return err
+}
+
+// redactedError is an error whose text holds no known secret; what it wraps is there for its kind alone.
+type redactedError struct {
+	text string
+	err  error
+}
+
+func (e *redactedError) Error() string { return e.text }
+
+func (e *redactedError) Unwrap() error { return e.err }

@@ -247,7 +247,7 @@ func (t *toolbox) dispatchNative(ctx context.Context, c toolCall) (toolResult, e
 	req := e.request(c, digest)
 	d := t.decide(ctx, e, c, req)
 	if !d.Allow {
-		ev.Event, ev.Outcome, ev.Rule = auditCallBlocked, "denied", d.Rule
+		ev.Event, ev.Outcome, ev.Rule = auditCallBlocked, auditDenied, d.Rule
 		if err := t.audit.record(ev); err != nil {
 			return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
 		}
@@ -265,9 +265,9 @@ func (t *toolbox) dispatchNative(ctx context.Context, c toolCall) (toolResult, e
 	c.outside = req.Outside
 	start := t.now()
 	r, full := t.keep(ctx, c, t.perform(ctx, e, c))
-	ev.Event, ev.Outcome, ev.Duration, ev.Size = auditCallCompleted, "ok", t.now().Sub(start), full
+	ev.Event, ev.Outcome, ev.Duration, ev.Size = auditCallCompleted, auditOK, t.now().Sub(start), full
 	if r.IsError {
-		ev.Event, ev.Outcome = auditCallFailed, "error"
+		ev.Event, ev.Outcome = auditCallFailed, auditError
 	}
 	if err := t.audit.record(ev); err != nil {
 		return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
@@ -285,12 +285,14 @@ func (t *toolbox) dispatchOwn(ctx context.Context, e *toolEntry, c toolCall) (to
 	}
 	ev := auditEvent{Call: cmp.Or(c.ID, t.audit.nextCall()), Parent: c.Parent, Kind: toolKind, Subject: c.Name, Size: int64(len(c.Args))}
 	for _, event := range []string{auditCallRequested, auditCallStarted, auditCallFailed} {
-		ev.Event = event
+		if ev.Event = event; event == auditCallFailed {
+			ev.Outcome = auditError
+		}
 		if err := t.audit.record(ev); err != nil {
 			return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
 		}
 	}
-	return toolResult{Text: fmt.Sprintf("%s: %v", c.Name, fault), IsError: true}, nil
+	return toolResult{Text: t.redact(fmt.Sprintf("%s: %v", c.Name, fault)), IsError: true}, nil
 }
 
 // request fills in what the policy is asked; a tool without judge is judged by its annotations alone.

@@ -8,8 +8,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 )
+
+// secretEnvMin is the length in bytes below which a variable's value is no secret worth hiding: flags and numbers.
+const secretEnvMin = 8
 
 // errTooManyServers refuses one more server than the cap.
 var errTooManyServers = errors.New("too many servers")
@@ -415,4 +421,22 @@ func (v *vault) wantsLogin(ctx context.Context, server string) (bool, error) {
 		return false, nil
 	}
 	return value != "", err
+}
+
+// entrySecrets gives the secret values that stand in an entry itself, in variables and headers that are named like one. A
+// reference is none: its value is the vault's or the environment's. Of "Bearer x" the secret is x.
+func entrySecrets(e serverEntry) []namedSecret {
+	var out []namedSecret
+	for _, pairs := range []map[string]string{e.Env, e.Headers} {
+		for _, k := range slices.Sorted(maps.Keys(pairs)) {
+			value := pairs[k]
+			if _, rest, ok := strings.Cut(value, " "); ok {
+				value = rest
+			}
+			if secretName(k) && len(value) >= secretEnvMin && !strings.Contains(value, "${") {
+				out = append(out, namedSecret{Name: e.Name + "/" + k, Value: secret(value)})
+			}
+		}
+	}
+	return out
 }
