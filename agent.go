@@ -302,7 +302,7 @@ func (a *agent) callTool(ctx context.Context, c chatToolCall) toolResult {
 	case ctx.Err() != nil:
 		return toolResult{Text: "interrupted: " + err.Error(), IsError: true}
 	}
-	if re, ok := errors.AsType[*rpcError](err); ok {
+	if re, ok := err.(*rpcError); ok { // not one inside: a server's is told with what stands around it, and masked
 		return toolResult{Text: re.Message, IsError: true} // the model's own slip; the code is for protocols
 	}
 	return toolResult{Text: err.Error(), IsError: true}

@@ -553,3 +553,18 @@ func TestAgentSystem(t *testing.T) {
 		t.Error("the system text changes within a day")
 	}
 }
+
+// What a server says in an error of its own reaches the model as the bridge tells it: whole, and masked.
+func TestAgentForeignError(t *testing.T) {
+	fault := fmt.Errorf("mcp server files: call read: %w", maskError(&rpcError{Code: codeInternal, Message: "key s3cr3t-value"}, func(s string) string {
+		return strings.ReplaceAll(s, "s3cr3t-value", "[secret:K]")
+	}))
+	src := &fakeSource{defs: []toolDef{{Name: "mcp_files_read", Description: "Reads."}}, broken: fault}
+	rig := agentRigOver(newToolsBox(t, modePrompt, src), agentWants(chatToolCall{"c", "mcp_files_read", `{}`}), agentSays("done"))
+	if _, err := rig.runTurn(t.Context(), "go"); err != nil {
+		t.Fatal(err)
+	}
+	if got := rig.model.requests[1].Messages[2].Content; got != fault.Error() || strings.Contains(got, "s3cr3t") {
+		t.Errorf("the model hears %q, want %q", got, fault.Error())
+	}
+}

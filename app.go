@@ -49,6 +49,7 @@ type app struct {
 	stderr      io.Writer
 	outTerminal bool
 	errTerminal bool
+	inTerminal  bool
 	person      bool // someone sits at a terminal and can be asked
 	goos        string
 	json        bool
@@ -69,6 +70,7 @@ type app struct {
 	storeErr error
 	known    *redactor
 	isKnown  bool // known was read; it is nil where there is no secret
+	changes  int  // of the secrets, counted
 	tools    *toolbox
 }
 
@@ -77,7 +79,8 @@ func openApp(out outside, flags map[string][]string, use storeUse, origin string
 	a := &app{out: out, stdin: out.Stdin, stdout: out.Stdout, stderr: out.Stderr, goos: out.GOOS, origin: origin, use: use}
 	a.outTerminal, a.errTerminal = writerIsTerminal(out.Stdout), writerIsTerminal(out.Stderr)
 	in, isFile := out.Stdin.(*os.File)
-	a.person = isFile && isTerminal(in) && a.errTerminal && origin != originHTTP // nobody sits behind a served call
+	a.inTerminal = isFile && isTerminal(in)
+	a.person = a.inTerminal && a.errTerminal && origin != originHTTP // nobody sits behind a served call
 	get := func(name string) string {
 		if v := flags[name]; len(v) > 0 {
 			return v[len(v)-1]
@@ -155,8 +158,8 @@ func (a *app) trustedFile(sha256 string) bool {
 	if err != nil {
 		return false // in doubt it widens nothing
 	}
-	_, err = v.setting(ctx, "trusted-file:"+sha256)
-	return err == nil
+	value, err := v.setting(ctx, "trusted-file:"+sha256)
+	return err == nil && value != ""
 }
 
 // homeFolder finds tai's data folder: the flag, TAI_HOME, else the system's place for application data.
@@ -229,7 +232,11 @@ func (a *app) vault(ctx context.Context) (*vault, error) {
 		if _, there, err := vaultPath(a.home); a.use == storeWrite || a.use == storeThere && err == nil && there {
 			mode = vaultWrite
 		}
-		a.store, a.storeErr = openVault(ctx, a.home, mode, a.out.Now)
+		store, err := openVault(ctx, a.home, mode, a.out.Now)
+		if err != nil && ctx.Err() != nil {
+			return nil, err // whoever gave up: the next one may try again
+		}
+		a.store, a.storeErr = store, err
 	}
 	return a.store, a.storeErr
 }
@@ -255,7 +262,7 @@ func (a *app) profile(ctx context.Context) (string, error) {
 
 func (a *app) lookupEnv(name string) (string, bool) {
 	for i := len(a.out.Environ) - 1; i >= 0; i-- {
-		if k, v, ok := strings.Cut(a.out.Environ[i], "="); ok && k == name {
+		if k, v, ok := strings.Cut(a.out.Environ[i], "="); ok && sameVariable(k, name, a.goos) {
 			return v, true
 		}
 	}
@@ -276,7 +283,7 @@ func (a *app) redact(s string) string {
 
 func (a *app) redactor(ctx context.Context) (*redactor, error) {
 	a.mu.Lock()
-	known, isKnown := a.known, a.isKnown
+	known, isKnown, changes := a.known, a.isKnown, a.changes
 	a.mu.Unlock()
 	if isKnown {
 		return known, nil
@@ -304,7 +311,9 @@ func (a *app) redactor(ctx context.Context) (*redactor, error) {
 	known = newRedactor(list)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.known, a.isKnown = known, true
+	if a.changes == changes { // else there may be one that was not read
+		a.known, a.isKnown = known, true
+	}
 	return known, nil
 }
 
@@ -316,6 +325,7 @@ func (a *app) secretsChanged() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.known, a.isKnown = nil, false
+	a.changes++
 }
 
 // close ends the servers, the run log and the vault, in this order.

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -59,14 +60,16 @@ func (a *app) auditFile(word string) (*os.File, error) {
 		}
 	}
 	for _, name := range append(names, absolute(word, a.out.Dir)) {
-		f, err := os.Open(name)
+		info, err := os.Stat(name) // before it is opened: opening a pipe would wait for its writer
+		if err == nil && !info.Mode().IsRegular() {
+			return nil, usageError("", "run log %s is no regular file", quoteClip(word))
+		}
+		var f *os.File
 		if err == nil {
-			info, err := f.Stat()
-			if err == nil && info.Mode().IsRegular() {
-				return f, nil
-			}
-			err = errors.Join(err, f.Close())
-			return nil, &cliError{Exit: exitUsage, Message: fmt.Sprintf("run log %s is no regular file", quoteClip(word)), err: err}
+			f, err = os.Open(name)
+		}
+		if err == nil {
+			return f, nil
 		}
 		if !errors.Is(err, os.ErrNotExist) {
 			return nil, &cliError{Exit: exitUsage, Message: fmt.Sprintf("read run log %s: %v", quoteClip(word), unwrapPath(err)), err: err}
@@ -81,10 +84,10 @@ func cmdAuditShow(_ context.Context, c *invocation) error {
 		return err
 	}
 	defer f.Close()
-	events := []auditRecord{}
+	events := []json.RawMessage{}
 	err = readAudit(f, func(r auditRecord) bool {
 		if c.json {
-			events = append(events, r)
+			events = append(events, r.appendLine(nil))
 		} else {
 			fmt.Fprintln(c.stdout, auditLine(r))
 		}

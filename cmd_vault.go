@@ -95,17 +95,20 @@ func (c *invocation) secretValue(ctx context.Context, name string) (string, erro
 
 // secretFile reads a value from a file that nobody else can read.
 func secretFile(ctx context.Context, path string) (string, error) {
-	f, err := os.Open(path)
+	info, err := os.Stat(path) // before it is opened: opening a pipe would wait for its writer
+	if err == nil && !info.Mode().IsRegular() {
+		return "", usageError("", "secret file %s is no regular file", quoteClip(path))
+	}
+	var f *os.File
+	if err == nil {
+		f, err = os.Open(path)
+	}
 	if err != nil {
 		return "", fmt.Errorf("read secret: %w", err)
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
+	if info, err = f.Stat(); err != nil {
 		return "", fmt.Errorf("read secret: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return "", usageError("", "secret file %s is no regular file", quoteClip(path))
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 		return "", usageError("chmod 600 "+quoteWord(path), "secret file %s can be read by others (mode %v)", quoteClip(path), fs.FileMode.Perm(info.Mode()))

@@ -334,7 +334,8 @@ func TestDocEvents(t *testing.T) {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
 	}
 	var notice bytes.Buffer
-	(&jsonSink{out: &notice}).notice("x")
+	var noMask *redactor
+	(&jsonSink{out: &notice, redact: noMask.text, mask: noMask.stream()}).notice("x")
 	seen := map[string]map[string]bool{}
 	for line := range strings.Lines(out + notice.String()) {
 		var doc map[string]any

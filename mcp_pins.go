@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -213,11 +214,11 @@ func toolText(description string, schema json.RawMessage) string {
 }
 
 func indentJSON(raw json.RawMessage) string {
-	b, err := json.MarshalIndent(raw, "", "  ")
-	if err != nil {
+	var b bytes.Buffer
+	if err := json.Indent(&b, raw, "", "  "); err != nil {
 		return string(raw)
 	}
-	return string(b)
+	return b.String()
 }
 
 // sameEntry compares what decides a connection; lists, source and the pasted switch do not.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"strings"
@@ -20,20 +21,20 @@ const pipedMax = 512 << 10
 // runPrompt is tai without a command: one turn where there is a prompt or a pipe, else the prompt on the terminal.
 func runPrompt(ctx context.Context, c *invocation) error {
 	text := strings.Join(append(c.args, c.rest...), " ")
-	if !c.person {
+	if !c.inTerminal {
 		piped, err := pipedText(ctx, c.stdin)
 		if err != nil {
 			return err
-		}
-		if text == "" && piped == "" {
-			return usageError(`tai "PROMPT", or a prompt on standard input; tai help lists the commands`, "nothing to do")
 		}
 		if piped != "" {
 			text = strings.TrimSpace(text + "\n\n" + piped)
 		}
 	}
-	if text != "" || c.given("p") {
+	if text != "" {
 		return oneTurn(ctx, c, text)
+	}
+	if !c.person || c.given("p") {
+		return usageError(`tai "PROMPT", or a prompt on standard input; tai help lists the commands`, "nothing to do")
 	}
 	return (&repl{invocation: c}).loop(c.life)
 }
@@ -76,30 +77,52 @@ const projectNotesMax = 64 << 10
 
 // projectNotes reads AGENTS.md of the workspace as text for the model. It is never configuration.
 func (c *invocation) projectNotes(ctx context.Context) string {
-	f, err := os.OpenInRoot(c.root, "AGENTS.md")
-	if err != nil {
-		return ""
+	b, err := c.readNotes(ctx)
+	if err == nil && len(b) > projectNotesMax {
+		err = fmt.Errorf("it has more than %d bytes", projectNotesMax)
 	}
-	defer f.Close()
-	b, err := readBounded(ctx, f, projectNotesMax, "AGENTS.md")
-	if err != nil || len(b) > projectNotesMax {
-		fmt.Fprintf(c.stderr, "tai: AGENTS.md is left out: it cannot be read or has more than %d bytes\n", projectNotesMax)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			fmt.Fprintln(c.stderr, "tai: AGENTS.md is left out: "+visibleLine(err.Error()))
+		}
 		return ""
 	}
 	return string(b)
 }
 
+func (c *invocation) readNotes(ctx context.Context) ([]byte, error) {
+	w, err := openWorkspace(c.root)
+	if err != nil {
+		return nil, err
+	}
+	p, err := w.locate("AGENTS.md")
+	if err != nil {
+		return nil, err
+	}
+	f, _, err := openFile(p, false)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readBounded(ctx, f, projectNotesMax, "AGENTS.md")
+}
+
 // oneTurn runs one prompt and exits; with --json each event is one line of JSON.
 func oneTurn(ctx context.Context, c *invocation, text string) error {
-	var sink turnSink = &textSink{out: c.stdout, notes: c.stderr, screen: c.outTerminal}
+	mask, err := c.answerMask(ctx)
+	if err != nil {
+		return err
+	}
+	var sink answerSink = &textSink{out: c.stdout, notes: c.stderr, screen: c.outTerminal, redact: c.redact, mask: mask}
 	if c.json {
-		sink = &jsonSink{out: c.stdout, redact: c.redact}
+		sink = &jsonSink{out: c.stdout, redact: c.redact, mask: mask}
 	}
 	a, err := c.newAgent(ctx, sink)
 	if err != nil {
 		return err
 	}
 	res, err := a.runTurn(ctx, text)
+	sink.flush()
 	if err != nil {
 		return turnFailure(err)
 	}
@@ -110,8 +133,23 @@ func oneTurn(ctx context.Context, c *invocation, text string) error {
 	return err
 }
 
+// answerSink is a turnSink that holds back what may be the beginning of a secret; flush lets go of it.
+type answerSink interface {
+	turnSink
+	flush()
+}
+
+// answerMask gives what takes known secrets out of one answer as it streams in.
+func (a *app) answerMask(ctx context.Context) (*redactStream, error) {
+	r, err := a.redactor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.stream(), nil
+}
+
 func turnFailure(err error) error {
-	if errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) {
+	if errors.Is(err, errTurnInterrupted) || errors.Is(err, context.Canceled) {
 		return &cliError{Exit: exitInterrupted, Message: "interrupted", err: err}
 	}
 	if ce, ok := errors.AsType[*chatError](err); ok {
@@ -124,9 +162,16 @@ func turnFailure(err error) error {
 type textSink struct {
 	out, notes io.Writer
 	screen     bool // out is a terminal: control characters are written out
+	redact     func(string) string
+	mask       *redactStream // of the answer, which comes in parts
 }
 
-func (s *textSink) textDelta(text string) {
+func (s *textSink) textDelta(text string) { s.write(s.mask.feed(text)) }
+
+// flush writes what was held back because a secret might begin with it.
+func (s *textSink) flush() { s.write(s.mask.flush()) }
+
+func (s *textSink) write(text string) {
 	if s.screen {
 		text = visible(text)
 	}
@@ -134,7 +179,8 @@ func (s *textSink) textDelta(text string) {
 }
 
 func (s *textSink) toolStarted(c chatToolCall) {
-	fmt.Fprintf(s.notes, "· %s %s\n", visibleLine(c.Name), clip(visibleLine(c.Args), 200))
+	s.flush()
+	fmt.Fprintf(s.notes, "· %s %s\n", visibleLine(c.Name), clip(visibleLine(s.redact(c.Args)), 200))
 }
 
 func (s *textSink) toolFinished(c chatToolCall, r toolResult, took time.Duration) {
@@ -151,12 +197,16 @@ func (s *textSink) toolFinished(c chatToolCall, r toolResult, took time.Duration
 	}
 }
 
-func (s *textSink) notice(text string) { fmt.Fprintln(s.notes, "· "+visible(text)) }
+func (s *textSink) notice(text string) {
+	s.flush()
+	fmt.Fprintln(s.notes, "· "+visible(s.redact(text)))
+}
 
 // jsonSink writes a turn as one line of JSON an event. The first line that cannot be written is the last; completed says so.
 type jsonSink struct {
 	out    io.Writer
 	redact func(string) string
+	mask   *redactStream // of the answer, which comes in parts
 	err    error
 }
 
@@ -171,11 +221,24 @@ type textEvent struct {
 	Text  string `json:"text"`
 }
 
-func (s *jsonSink) textDelta(text string) { s.event(textEvent{"text", text}) }
+func (s *jsonSink) textDelta(text string) { s.text(s.mask.feed(text)) }
 
-func (s *jsonSink) notice(text string) { s.event(textEvent{"notice", text}) }
+// flush writes what was held back because a secret might begin with it.
+func (s *jsonSink) flush() { s.text(s.mask.flush()) }
+
+func (s *jsonSink) text(text string) {
+	if text != "" {
+		s.event(textEvent{"text", text})
+	}
+}
+
+func (s *jsonSink) notice(text string) {
+	s.flush()
+	s.event(textEvent{"notice", s.redact(text)})
+}
 
 func (s *jsonSink) toolStarted(c chatToolCall) {
+	s.flush()
 	args := json.RawMessage(s.redact(c.Args))
 	if checkJSON(args) != nil {
 		args = appendJSONString(nil, s.redact(c.Args))
@@ -213,7 +276,7 @@ func (s *jsonSink) completed(r turnResult) error {
 		Session string `json:"session"`
 		Steps   int    `json:"steps"`
 		Usage   usage  `json:"usage"`
-	}{"turn_completed", r.Text, r.Session, r.Steps, usage{r.Usage.Input, r.Usage.Output}})
+	}{"turn_completed", s.redact(r.Text), r.Session, r.Steps, usage{r.Usage.Input, r.Usage.Output}})
 	return s.err
 }
 
@@ -221,6 +284,7 @@ func (s *jsonSink) completed(r turnResult) error {
 type repl struct {
 	*invocation
 	agent *agent
+	sink  *textSink // of the agent
 }
 
 const replPrompt = "› "
@@ -314,14 +378,21 @@ func (r *repl) slash(ctx context.Context, line string) error {
 
 func (r *repl) turn(ctx context.Context, text string) error {
 	if r.agent == nil {
-		a, err := r.newAgent(ctx, &textSink{out: r.stdout, notes: r.stderr, screen: true})
+		sink := &textSink{out: r.stdout, notes: r.stderr, screen: true, redact: r.redact}
+		a, err := r.newAgent(ctx, sink)
 		if err != nil {
 			return err
 		}
-		r.agent = a
+		r.agent, r.sink = a, sink
 	}
+	mask, err := r.answerMask(ctx)
+	if err != nil {
+		return err
+	}
+	r.sink.mask = mask
 	begin := r.out.Now()
 	res, err := r.agent.runTurn(ctx, text)
+	r.sink.flush()
 	fmt.Fprintln(r.stdout)
 	if err != nil {
 		return turnFailure(err)

@@ -304,8 +304,9 @@ func TestReading(t *testing.T) {
 
 // fakeSource offers bridged tools without a server.
 type fakeSource struct {
-	defs []toolDef
-	err  error
+	defs   []toolDef
+	err    error // of the list
+	broken error // of each call
 
 	mu    sync.Mutex
 	calls []string
@@ -321,7 +322,7 @@ func (f *fakeSource) call(_ context.Context, c toolCall) (toolResult, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls = append(f.calls, c.Name+" "+string(c.Args))
-	return toolResult{Text: "from the bridge"}, nil
+	return toolResult{Text: "from the bridge"}, f.broken
 }
 
 func TestF18SelectFor(t *testing.T) {
