@@ -126,6 +126,8 @@ func failure(err error) *cliError {
 		ce.Hint = "check your credentials in the entry's headers"
 	case isHTTP && he.Status == 401:
 		ce.Exit, ce.Hint = exitLogin, "the server wants a login"
+	case errors.Is(err, errNoAnswer):
+		ce.Exit, ce.Rule = exitRefused, ruleRefused
 	case errors.Is(err, errServerUnknown):
 		ce.Hint = "tai mcp list shows the names"
 	case errors.Is(err, errNotEnabled):

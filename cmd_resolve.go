@@ -116,6 +116,11 @@ func unknownInGroup(words []string, all []command) error {
 	return usageError(hint, "no such command: %s %s", words[0], visibleLine(words[1]))
 }
 
+// isCommandWord reports a word that a command begins with.
+func isCommandWord(word string, all []command) bool {
+	return isGroup(word, all) || slices.ContainsFunc(all, func(c command) bool { return c.Path == word })
+}
+
 func (c *invocation) checkCount() error {
 	usage := strings.TrimSpace("tai " + c.cmd.Path + " " + c.cmd.Args)
 	switch n := len(c.args); {

@@ -415,6 +415,7 @@ func (b *mcpBridge) grant(ctx context.Context, server string, names []string) ([
 	}
 	var rows []toolRow
 	var lines []consentLine
+	var danger []string
 	for _, name := range names {
 		i := slices.IndexFunc(found.Tools, func(t listedTool) bool { return t.Name == name })
 		if i < 0 {
@@ -426,6 +427,9 @@ func (b *mcpBridge) grant(ctx context.Context, server string, names []string) ([
 		case stateWithheld:
 			rows = append(rows, t.pinRow())
 			lines = append(lines, consentLine{Label: t.Reason, Name: t.Name, Text: t.toolDiff(), Exact: true})
+			if n := hiddenCount(t.Name) + hiddenCount(t.Description) + hiddenCount(string(sentSchema(t.toolDef))); n > 0 {
+				danger = append(danger, fmt.Sprintf("hidden or control characters in %s: %d, written out here", strconv.Quote(t.Name), n))
+			}
 		}
 	}
 	if len(rows) == 0 {
@@ -439,7 +443,7 @@ func (b *mcpBridge) grant(ctx context.Context, server string, names []string) ([
 	for _, row := range rows {
 		granted = append(granted, row.Tool)
 	}
-	req := policyRequest{Tool: "mcp_grant", Title: "approve these tools of the server " + strconv.Quote(server) + " as they are now?", Server: server, Destructive: true, Always: true, Yes: "--yes", Lines: lines}
+	req := policyRequest{Tool: "mcp_grant", Title: "approve these tools of the server " + strconv.Quote(server) + " as they are now?", Server: server, Destructive: true, Always: true, Yes: "--yes", Lines: lines, Danger: danger}
 	return granted, b.decided(ctx, req, deed{Kind: "mcp-grant", Subject: server}, func() (string, error) {
 		return "", errors.Join(v.grantTools(ctx, server, rows), b.forget(server))
 	})

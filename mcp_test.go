@@ -13,6 +13,7 @@ func testFakes() map[string]func() {
 		"vault-writer": fakeVaultWriter, "vault-registrar": fakeVaultRegistrar,
 		"vault-modes": fakeVaultModes, "vault-locked": fakeVaultLocked,
 		"audit-writer": fakeAuditWriter,
+		"tai":          main,
 		"stdio":        fakeStdioMain, "stdio-parent": fakeStdioParent, "bench-client": fakeBenchClient,
 	}
 }

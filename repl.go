@@ -340,6 +340,9 @@ func (r *repl) handleLine(ctx context.Context, line string) {
 	} else {
 		err = r.turn(ctx, line)
 	}
+	if err != nil && ctx.Err() != nil {
+		err = &cliError{Exit: exitInterrupted, Message: "interrupted", err: err}
+	}
 	if _, quiet := errors.AsType[errQuiet](err); err != nil && !quiet {
 		tell(err, strings.HasPrefix(line, "/") && strings.Contains(line, " --json"), r.stdout, r.stderr)
 	}
@@ -357,12 +360,12 @@ func (r *repl) slash(ctx context.Context, line string) error {
 	if len(words) > 0 && words[0] == "tools" && len(words) == 1 {
 		words = []string{"tools", "list"}
 	}
+	if plain := plainWords(words, command{}); len(plain) == 0 || !isCommandWord(plain[0], commands()) {
+		return usageError("/help lists the commands", "no such command: /%s", visibleLine(line))
+	}
 	inv, err := resolve(words, commands(), command{})
 	if err != nil {
 		return err
-	}
-	if inv.cmd.Run == nil {
-		return usageError("/help lists the commands", "no such command: /%s", visibleLine(line))
 	}
 	for _, f := range globalFlags() {
 		if inv.given(f.Name) && f.Name != "help" && f.Name != "json" {
