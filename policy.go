@@ -400,6 +400,9 @@ func (p *policy) shownLine(r policyRequest) string {
 		return fmt.Sprintf("runs %s with %d bytes of arguments", visibleLine(r.Tool), len(r.Args))
 	}
 	args := string(compactJSON(nil, r.Args))
+	if args == "" {
+		args = r.Server // an add, a remove or a grant: which server it is about
+	}
 	if p.cfg.Redact != nil {
 		args = p.cfg.Redact(args)
 	}
