@@ -61,6 +61,9 @@ func verifyAudit(r io.Reader) (auditReport, error) {
 			return rep, errors.New("verify run log: the file is empty")
 		case err == io.EOF:
 			return rep, nil
+		case errors.Is(err, io.ErrUnexpectedEOF) && rep.Lines == 0 && !bytes.HasPrefix(line, []byte(auditLineStart)) && !strings.HasPrefix(auditLineStart, string(line)):
+			rep.Unreadable, rep.Reason = true, "the file is no run log"
+			return rep, errors.New("verify run log: the file is no run log")
 		case errors.Is(err, io.ErrUnexpectedEOF):
 			rep.Incomplete, rep.Reason = true, "the last line is incomplete"
 			continue
@@ -79,6 +82,9 @@ func verifyAudit(r io.Reader) (auditReport, error) {
 		rep.Run, rep.Head, rep.Completed = chk.rec.Run, chk.prev, chk.rec.Event == auditRunCompleted
 	}
 }
+
+// auditLineStart is how each line of a log begins.
+const auditLineStart = `{"seq":`
 
 // auditLines cuts a log into lines without their newline. A last line without one is io.ErrUnexpectedEOF, and io.EOF
 // follows; a line over auditLineMax is bufio.ErrBufferFull.

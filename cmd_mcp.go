@@ -440,7 +440,11 @@ func cmdMCPNormalize(ctx context.Context, c *invocation) error {
 		return &cliError{Exit: exitUsage, Message: err.Error(), err: err}
 	}
 	if c.json {
-		return writeJSON(c.stdout, map[string]any{"servers": orEmpty(res.Servers), "notes": orEmpty(res.Notes), "warnings": orEmpty(res.Warnings)})
+		return writeJSON(c.stdout, struct {
+			Servers  []serverEntry `json:"servers"`
+			Notes    []string      `json:"notes"`
+			Warnings []string      `json:"warnings"`
+		}{orEmpty(res.Servers), orEmpty(res.Notes), orEmpty(res.Warnings)})
 	}
 	for _, e := range res.Servers {
 		b, err := json.MarshalIndent(e, "", "  ")
