@@ -297,7 +297,6 @@ func (r *repl) loop(ctx context.Context) error {
 		fmt.Fprintln(r.stdout, visible(err.Error())+"\nSet OPENAI_API_KEY, or TAI_BASE_URL and TAI_MODEL for a local server.\nTools work without a model: /tools list, /call NAME k=v, /mcp list.")
 	}
 	for interrupted := false; ; {
-		fmt.Fprint(r.stdout, replPrompt)
 		line, err := r.readPrompt(ctx)
 		switch line = strings.TrimSpace(line); {
 		case errors.Is(err, errNoAnswer):
@@ -323,10 +322,12 @@ func (r *repl) loop(ctx context.Context) error {
 	}
 }
 
-// readPrompt reads a line; an interrupt ends the wait with context.Canceled, and only that.
+// readPrompt asks for a line; an interrupt ends the wait with context.Canceled, and only that. It is listened for before the prompt
+// shows, so that none is missed.
 func (r *repl) readPrompt(ctx context.Context) (string, error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
+	fmt.Fprint(r.stdout, replPrompt)
 	return r.console.readLine(ctx)
 }
 

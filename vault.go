@@ -283,10 +283,13 @@ func (v *vault) inTx(ctx context.Context, o *sql.TxOptions, f func(tx *sql.Tx) e
 		return v.fault(err)
 	}
 	defer tx.Rollback() // no effect once committed
-	if err := f(tx); err != nil {
-		return v.fault(err)
+	if err = f(tx); err == nil {
+		err = tx.Commit()
 	}
-	return v.fault(tx.Commit())
+	if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
+		err = ctx.Err() // database/sql has rolled back on its own; why is in the context alone
+	}
+	return v.fault(err)
 }
 
 // retry runs f again while others hold a lock, up to busyWait in all. wait ends then, for what f waits for itself.
