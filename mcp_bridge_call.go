@@ -225,7 +225,7 @@ func (b *mcpBridge) spill(ctx context.Context, ref toolRef, res toolResult, sess
 		return toolResult{}, fmt.Errorf("keep the result of %s/%s: %w", visibleLine(ref.Server), visibleLine(ref.Tool), err)
 	}
 	res.Record = rec.ID
-	res.Text = fmt.Sprintf("The result has %d bytes, over the %d kept inline. It is record %s; read it with record_read or tai record show %s.",
+	res.Text = fmt.Sprintf("The result has %d bytes, over the %d kept inline. It is kept whole as record %s; tai record show %s prints it.",
 		rec.Size, mcpResultMax, rec.ID, rec.ID)
 	return res, nil
 }
