@@ -241,8 +241,14 @@ func (a *agent) runCalls(ctx context.Context, calls []chatToolCall) error {
 	}
 	results, errs := make([]chatMessage, len(calls)), make([]error, len(calls))
 	if width == 1 {
+		kept := true
 		for i, c := range calls {
-			results[i], errs[i] = a.runCall(ctx, c)
+			if kept {
+				results[i], errs[i] = a.runCall(ctx, c)
+				kept = errs[i] == nil
+			} else { // nothing further is done that could not be written down
+				results[i] = chatMessage{Role: roleTool, CallID: c.ID, Content: agentNotRun, IsError: true}
+			}
 		}
 	} else {
 		var wg sync.WaitGroup

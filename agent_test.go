@@ -568,3 +568,18 @@ func TestAgentForeignError(t *testing.T) {
 		t.Errorf("the model hears %q, want %q", got, fault.Error())
 	}
 }
+
+// Nothing further is done once a result could not be kept; the history is whole all the same.
+func TestAgentStopsUnkept(t *testing.T) {
+	done := 0
+	deed := toolsPlain("deed", toolHints{Destructive: true}, func(context.Context, toolCall) (toolResult, error) {
+		done++
+		return toolResult{Text: "done"}, nil
+	})
+	rig := newAgentRig(t, modeDanger, agentTools(deed), agentWants(chatToolCall{"a", "deed", "{}"}, chatToolCall{"b", "deed", "{}"}))
+	rig.Store = &fakeStore{rig.box.vault, 2}
+	if _, err := rig.runTurn(t.Context(), "go"); err == nil || done != 1 {
+		t.Errorf("%v after %d deeds, want the first alone", err, done)
+	}
+	agentValid(t, rig.history)
+}

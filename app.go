@@ -196,19 +196,12 @@ func homeFolder(flag string, out outside) (string, error) {
 func rootFolder(flag, dir string) (string, error) {
 	root, err := filepath.EvalSymlinks(absolute(flag, dir))
 	if err != nil {
-		return "", usageError("--root names a folder that is there", "workspace %s cannot be used: %v", quoteClip(flag), unwrapPath(err))
+		return "", usageError("--root names a folder that is there", "workspace %s cannot be used: %v", quoteClip(flag), bareError(err))
 	}
 	if info, err := os.Stat(root); err != nil || !info.IsDir() {
 		return "", usageError("--root names a folder", "workspace %s is no folder", quoteClip(flag))
 	}
 	return root, nil
-}
-
-func unwrapPath(err error) error {
-	if pe, ok := errors.AsType[*os.PathError](err); ok {
-		return pe.Err
-	}
-	return err
 }
 
 func absolute(path, dir string) string {

@@ -38,7 +38,7 @@ type chatClient struct {
 
 func newChatClient(e chatEndpoint, client *http.Client) *chatClient {
 	return &chatClient{
-		endpoint: e, http: client, timeout: chatTimeout, wait: chatSleep, now: time.Now,
+		endpoint: e, http: client, timeout: chatTimeout, wait: httpWait, now: time.Now,
 		redactor: newRedactor([]namedSecret{{Name: e.KeyFrom, Value: e.Key}}),
 	}
 }
@@ -237,15 +237,4 @@ func chatReason(err error) string {
 func chatBackoff(try int) time.Duration {
 	d := chatFirstWait << (try - 1)
 	return d + rand.N(d/4)
-}
-
-func chatSleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -72,7 +72,7 @@ func (a *app) auditFile(word string) (*os.File, error) {
 			return f, nil
 		}
 		if !errors.Is(err, os.ErrNotExist) {
-			return nil, &cliError{Exit: exitUsage, Message: fmt.Sprintf("read run log %s: %v", quoteClip(word), unwrapPath(err)), err: err}
+			return nil, &cliError{Exit: exitUsage, Message: fmt.Sprintf("read run log %s: %v", quoteClip(word), bareError(err)), err: err}
 		}
 	}
 	return nil, usageError("tai audit list shows the runs", "no such run or file: %s", quoteClip(word))

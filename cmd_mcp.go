@@ -63,7 +63,7 @@ func cmdMCPAdd(ctx context.Context, c *invocation) error {
 		if err == nil {
 			out.Servers = append(out.Servers, addedJSONOf(r))
 			if !c.json {
-				printAdded(c.stdout, r)
+				c.printAdded(r)
 			}
 			c.say(r.Warnings, "warning")
 			continue
@@ -147,7 +147,8 @@ func addedJSONOf(r registered) addedJSON {
 	return a
 }
 
-func printAdded(w io.Writer, r registered) {
+func (c *invocation) printAdded(r registered) {
+	w := c.stdout
 	count := map[toolState]int{}
 	for _, t := range r.Tools {
 		count[t.State]++
@@ -155,7 +156,7 @@ func printAdded(w io.Writer, r registered) {
 	fmt.Fprintf(w, "%s: %s for profile %s, %s\n", visibleLine(r.Name), r.Status, visibleLine(r.Profile), countText(len(r.Tools), count))
 	for _, t := range r.Tools {
 		if t.State == stateGranted {
-			fmt.Fprintf(w, "  %s  %s\n", visibleLine(t.Name), brief(visibleLine(summaryLine(t.Description)), 100))
+			fmt.Fprintf(w, "  %s  %s\n", visibleLine(t.Name), brief(visibleLine(c.redact(summaryLine(t.Description))), 100))
 		}
 	}
 	if count[stateWithheld] > 0 {

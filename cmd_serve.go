@@ -104,7 +104,7 @@ func serveKey(arg string, env func(string) (string, bool), dir, goos string) (ke
 func readKeyFile(path, goos string) (secret, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return "", usageError("file:PATH names a file that holds the key", "key file %s: %v", quoteClip(path), unwrapPath(err))
+		return "", usageError("file:PATH names a file that holds the key", "key file %s: %v", quoteClip(path), bareError(err))
 	}
 	defer f.Close()
 	info, err := f.Stat()
@@ -119,7 +119,7 @@ func readKeyFile(path, goos string) (secret, error) {
 	}
 	b, err := io.ReadAll(io.LimitReader(f, serveKeyFileMax+1))
 	if err != nil {
-		return "", usageError("file:PATH names a file that holds the key", "key file %s: %v", quoteClip(path), unwrapPath(err))
+		return "", usageError("file:PATH names a file that holds the key", "key file %s: %v", quoteClip(path), bareError(err))
 	}
 	key := strings.TrimRight(string(b), "\r\n")
 	if key == "" || len(b) > serveKeyFileMax {

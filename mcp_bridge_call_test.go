@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // bridgeLog gives what the rig's run log says of each event, in order.
@@ -162,5 +165,19 @@ func TestBridgeTellsOfSecrets(t *testing.T) {
 	}
 	if _, err := r.expand(context.Background(), serverEntry{Name: "s", Transport: "stdio", Command: "x", Args: []string{"${WORD}"}}); err != nil || told != 1 {
 		t.Errorf("one secret: told %d times, %v", told, err)
+	}
+}
+
+// A call that takes too long names its cap over HTTP as over stdio.
+func TestBridgeNamesTheCap(t *testing.T) {
+	f := newFakeHTTP(t)
+	over := make(chan struct{})
+	f.on(methodToolsCall, func(http.ResponseWriter, fakeHTTPRequest) { <-over })
+	r := newBridgeRig(t, modeDanger, "")
+	t.Cleanup(func() { close(over) })
+	r.add(t, httpEntry("s", f))
+	r.cfg.Call = 50 * time.Millisecond
+	if _, err := r.run1("s", "echo", `{}`); !errors.Is(err, errCallTimeout) || !strings.Contains(err.Error(), "MCP_CALL_TIMEOUT") {
+		t.Errorf("call = %v, want the cap named", err)
 	}
 }

@@ -291,7 +291,7 @@ func (t *httpTransport) begin(ctx context.Context) (context.Context, *httpExchan
 	}
 	run, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	x.cancel, x.key = cancel, t.nextRun
-	x.detach = context.AfterFunc(limited, func() { cancel(limited.Err()) })
+	x.detach = context.AfterFunc(limited, func() { cancel(context.Cause(limited)) })
 	t.running[x.key] = cancel
 	t.nextRun++
 	return run, x, nil

@@ -58,7 +58,7 @@ func fileRead(ctx context.Context, w workspace, c toolCall) (toolResult, error) 
 	r := bufio.NewReaderSize(f, 64<<10)
 	head, err := r.Peek(binarySniff)
 	if err != nil && err != io.EOF {
-		return toolResult{}, fmt.Errorf("read %s: %w", visibleLine(args.Path), pathReason(err))
+		return toolResult{}, fmt.Errorf("read %s: %w", visibleLine(args.Path), bareError(err))
 	}
 	if isBinary(head) {
 		return toolResult{Text: fmt.Sprintf("%s is binary: %d bytes, %s", visibleLine(p.Rel), size, http.DetectContentType(head))}, nil
@@ -82,7 +82,7 @@ func openFile(p place, allowed bool) (*os.File, int64, error) {
 	info, err := root.Stat(name) // before it is opened: opening a pipe would wait for its writer
 	switch {
 	case err != nil:
-		return nil, 0, pathReason(err)
+		return nil, 0, bareError(err)
 	case info.IsDir():
 		return nil, 0, errors.New("is a folder")
 	case !info.Mode().IsRegular():
@@ -90,7 +90,7 @@ func openFile(p place, allowed bool) (*os.File, int64, error) {
 	}
 	f, err := root.Open(name)
 	if err != nil {
-		return nil, 0, pathReason(err)
+		return nil, 0, bareError(err)
 	}
 	return f, info.Size(), nil
 }
@@ -117,7 +117,7 @@ func numberedLines(ctx context.Context, r *bufio.Reader, offset, limit int) (too
 			break
 		}
 		if err != nil {
-			return toolResult{}, pathReason(err)
+			return toolResult{}, bareError(err)
 		}
 	}
 	switch {

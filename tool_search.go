@@ -150,7 +150,7 @@ func (s *search) start(p place) error {
 	name = path.Clean(strings.ReplaceAll(name, `\`, "/"))
 	info, err := root.Stat(name)
 	if err != nil {
-		return pathReason(err)
+		return bareError(err)
 	}
 	if p.Outside {
 		s.prefix = strings.TrimSuffix(path.Dir(p.Rel), "/") + "/"

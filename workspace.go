@@ -81,7 +81,7 @@ func resolveExisting(abs string) (string, error) {
 			return filepath.Join(real, rest), nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
-			return "", pathReason(err)
+			return "", bareError(err)
 		}
 		if _, lerr := os.Lstat(dir); lerr == nil {
 			return "", errors.New("a symbolic link that leads nowhere")
@@ -92,14 +92,6 @@ func resolveExisting(abs string) (string, error) {
 		}
 		rest, dir = filepath.Join(filepath.Base(dir), rest), parent
 	}
-}
-
-// pathReason takes the path out of a path error, so that a message does not name it twice.
-func pathReason(err error) error {
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		return pe.Err
-	}
-	return err
 }
 
 // open gives the folder to work through and the name of the place in it. Every access goes through the os.Root, so that a link put in
@@ -114,7 +106,7 @@ func (p place) open() (*os.Root, string, error) {
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, "", pathReason(err)
+		return nil, "", bareError(err)
 	}
 	return root, name, nil
 }
