@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"os"
+	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -118,5 +123,70 @@ func TestCLIAuditShowJSON(t *testing.T) {
 		if shown.Events[len(shown.Events)-2][key] == nil {
 			t.Errorf("no %q in %v", key, shown.Events[len(shown.Events)-2])
 		}
+	}
+}
+
+// fakeStuck is a tai whose command does not end when it is interrupted.
+func fakeStuck() {
+	cmd := command{Store: storeNone, Run: func(ctx context.Context, c *invocation) error {
+		fmt.Fprintln(c.stdout, "ready")
+		<-ctx.Done()
+		fmt.Fprintln(c.stdout, "interrupted")
+		time.Sleep(time.Minute)
+		return nil
+	}}
+	dir := os.TempDir()
+	err := execute(context.Background(), &invocation{cmd: cmd, flags: map[string][]string{"home": {dir}}}, outside{
+		Getenv: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: os.Stdout, Stderr: os.Stderr, GOOS: runtime.GOOS, Now: time.Now, Dir: dir,
+	})
+	fmt.Println("ended:", err)
+}
+
+// The first interrupt asks a run to end; one more ends it, whatever hangs.
+func TestSecondInterrupt(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a process cannot be interrupted from outside there")
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, exe)
+	cmd.Env = []string{"TAI_TEST_FAKE=stuck", "GORACE=atexit_sleep_ms=0"}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for _, want := range []string{"ready", "interrupted"} {
+		if !lines.Scan() || lines.Text() != want {
+			t.Errorf("it says %q, want %q", lines.Text(), want)
+		}
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+	}
+	ended := make(chan struct{})
+	go func() { // until it has ended: the second may have come while the first was still being handled
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				_ = cmd.Process.Signal(os.Interrupt) // it may be gone by now
+			case <-ended:
+				return
+			}
+		}
+	}()
+	err = cmd.Wait()
+	close(ended)
+	if ctx.Err() != nil || err == nil || !strings.Contains(err.Error(), "interrupt") {
+		t.Errorf("it ended with %v, want by the interrupt", err)
 	}
 }

@@ -25,8 +25,10 @@ func main() {
 		os.Exit(exitFailed)
 	}
 	// Terminate and interrupt (in execute) end the run through its contexts, so that servers, log and vault are closed in order.
-	// SIGTSTP is left alone: once a Go program asks for it, it can no longer be stopped by it.
+	// A second one ends tai at once, should that hang; what guards the servers then ends them. SIGTSTP is left alone: once a Go
+	// program asks for it, it can no longer be stopped by it.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
 	code := run(ctx, os.Args[1:], outside{
 		Getenv: os.Getenv, Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, GOOS: runtime.GOOS, Now: time.Now, Dir: dir,
 	})
@@ -70,6 +72,7 @@ func execute(ctx context.Context, inv *invocation, out outside) error {
 	inv.app, inv.json, inv.life = a, a.json, ctx
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
+	context.AfterFunc(ctx, stop) // the next interrupt is the system's own
 	if a.profileFlag != "" {
 		_, err = a.profile(ctx)
 	}

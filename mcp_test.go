@@ -15,6 +15,7 @@ func testFakes() map[string]func() {
 		"audit-writer": fakeAuditWriter,
 		"tai":          main,
 		"stdio":        fakeStdioMain, "stdio-parent": fakeStdioParent, "bench-client": fakeBenchClient,
+		"stuck": fakeStuck,
 	}
 }
 

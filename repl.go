@@ -292,6 +292,9 @@ const replPrompt = "› "
 // loop reads lines until the end of input, /exit or two interrupts of an empty prompt. Else an interrupt ends the running turn or
 // command alone.
 func (r *repl) loop(ctx context.Context) error {
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt) // read by nobody: between two lines an interrupt ends nothing
+	defer signal.Stop(interrupts)
 	fmt.Fprintln(r.stdout, "tai "+version+"  /help lists the commands, /exit leaves")
 	if _, err := findEndpoint(r.out.Getenv); err != nil {
 		fmt.Fprintln(r.stdout, visible(err.Error())+"\nSet OPENAI_API_KEY, or TAI_BASE_URL and TAI_MODEL for a local server.\nTools work without a model: /tools list, /call NAME k=v, /mcp list.")
