@@ -60,6 +60,7 @@ type app struct {
 	use         storeUse
 
 	policy *policy
+	rates  *rateLimiter // of the workspace
 	audit  *auditLog
 	bridge *mcpBridge
 	http   *http.Client
@@ -104,7 +105,7 @@ func openApp(out outside, flags map[string][]string, use storeUse, origin string
 		return nil, err
 	}
 	a.bridge = newMCPBridge(bridgeConfig{
-		Vault: a.vault, Policy: a.policy, Audit: a.audit, Redact: a.redact, Env: a.lookupEnv, Environ: out.Environ, GOOS: out.GOOS,
+		Vault: a.vault, Policy: a.policy, Rates: a.rates, Audit: a.audit, Redact: a.redact, Env: a.lookupEnv, Environ: out.Environ, GOOS: out.GOOS,
 		Profile: a.profile, HTTP: a.http, Taken: a.nativeName, Now: out.Now, Changed: a.secretsChanged,
 	})
 	return a, nil
@@ -127,7 +128,7 @@ func (a *app) newPolicy(flags map[string][]string, get func(string) string) (*po
 	for _, note := range ws.Notes {
 		fmt.Fprintln(a.stderr, "tai: "+visibleLine(note))
 	}
-	cfg.Presets = ws.Presets
+	cfg.Presets, a.rates = ws.Presets, newRateLimiter(ws.Rates, a.out.Now)
 	if ws.Mode != "" {
 		cfg.Mode, cfg.ModeGiven = ws.Mode, ws.Mode == modeReadOnly
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -189,4 +190,24 @@ func TestSecondInterrupt(t *testing.T) {
 	if ctx.Err() != nil || err == nil || !strings.Contains(err.Error(), "interrupt") {
 		t.Errorf("it ended with %v, want by the interrupt", err)
 	}
+}
+
+// The rate limits of a workspace hold for the tools that are called in it.
+func TestCLIRateLimits(t *testing.T) {
+	r := newCLIRig(t)
+	if err := os.Mkdir(filepath.Join(r.dir, ".tai"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	config := `{"version":1,"rate_limits":{"text_search":{"calls":0,"per_s":60}}}`
+	if err := os.WriteFile(filepath.Join(r.dir, ".tai", "config.json"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.tai("tools", "call", "text_search", "pattern=x").fails(exitFailed, "rate limit: text_search may not be called here")
+	r.tai("tools", "call", "shell_run", "command=echo hi").ok()
+}
+
+// What a config gives is shown with the characters it has.
+func TestCLINormalizePlain(t *testing.T) {
+	r := newCLIRig(t)
+	r.with(`{"mcpServers":{"a":{"url":"https://a.example/mcp?x=1&y=<2>"}}}`, "mcp", "normalize").outHas("?x=1&y=<2>")
 }

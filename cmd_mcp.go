@@ -448,11 +448,9 @@ func cmdMCPNormalize(ctx context.Context, c *invocation) error {
 		}{orEmpty(res.Servers), orEmpty(res.Notes), orEmpty(res.Warnings)})
 	}
 	for _, e := range res.Servers {
-		b, err := json.MarshalIndent(e, "", "  ")
-		if err != nil {
+		if err := writeJSON(c.stdout, e); err != nil {
 			return err
 		}
-		fmt.Fprintln(c.stdout, visible(string(b)))
 	}
 	c.say(res.Notes, "note")
 	c.say(res.Warnings, "warning")

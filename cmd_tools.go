@@ -48,6 +48,7 @@ func (a *app) toolbox() (*toolbox, error) {
 	if err != nil {
 		return nil, err
 	}
+	box.rates = a.rates
 	a.tools = box
 	return box, nil
 }

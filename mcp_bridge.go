@@ -19,6 +19,7 @@ import (
 type bridgeConfig struct {
 	Vault   func(context.Context) (*vault, error)
 	Policy  *policy
+	Rates   *rateLimiter // by digest name (mcp:SERVER/TOOL); nil: none
 	Audit   *auditLog
 	Redact  func(string) string
 	Env     func(string) (string, bool)                             // the process environment, for references and for finding commands

@@ -143,6 +143,11 @@ func (b *mcpBridge) run(ctx context.Context, view *bridgeView, ref toolRef, args
 	if err := errors.Join(b.cfg.Audit.record(started), b.cfg.Audit.sync()); err != nil {
 		return toolResult{}, fmt.Errorf("call %s refused, it cannot be recorded: %w", quoteClip(ev.Subject), err)
 	}
+	if err := b.cfg.Rates.take(bridgedSubject(ref.Server, ref.Tool)); err != nil {
+		failed := ev
+		failed.Event, failed.Outcome, failed.Data = auditCallFailed, auditError, auditText("error", err.Error())
+		return toolResult{Text: err.Error(), IsError: true}, b.cfg.Audit.record(failed)
+	}
 	begin := b.cfg.Now()
 	raw, callErr := view.client.callTool(ctx, ref.Tool, args)
 	done := ev

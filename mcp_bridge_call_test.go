@@ -181,3 +181,25 @@ func TestBridgeNamesTheCap(t *testing.T) {
 		t.Errorf("call = %v, want the cap named", err)
 	}
 }
+
+// A rate limit of the workspace holds for a bridged tool too: the call fails, is logged, and never reaches the server.
+func TestBridgeRateLimit(t *testing.T) {
+	f := newFakeHTTP(t)
+	r := newBridgeRig(t, modeDanger, "")
+	r.add(t, httpEntry("s", f))
+	r.cfg.Rates = newRateLimiter(map[string]rateLimit{"mcp:s/echo": {Calls: 1, PerS: 60}}, time.Now)
+	alwaysAnswer(f, methodToolsCall, `{"content":[]}`)
+	if res, err := r.run1("s", "echo", `{}`); err != nil || res.IsError {
+		t.Fatalf("first call = %+v, %v", res, err)
+	}
+	if res, err := r.run1("s", "echo", `{}`); err != nil || !res.IsError || !strings.Contains(res.Text, "rate limit") {
+		t.Errorf("second call = %+v, %v", res, err)
+	}
+	if n := len(f.requests(methodToolsCall)); n != 1 {
+		t.Errorf("the server saw %d calls", n)
+	}
+	log := bridgeLog(t, r)
+	if last := log[len(log)-1]; last.Event != auditCallFailed || !strings.Contains(string(last.Data), "rate limit") {
+		t.Errorf("the log ends with %+v", last)
+	}
+}

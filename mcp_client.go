@@ -196,10 +196,10 @@ func (c *mcpClient) request(ctx context.Context, method string, params json.RawM
 	m, err := c.t.call(ctx, rpcMessage{ID: id, Method: method, Params: params})
 	switch {
 	case err == nil && m.Error != nil:
-		c.answered(method, false)
+		c.answered(ctx, generation, method, false)
 		return nil, m.Error
 	case err == nil:
-		c.answered(method, true)
+		c.answered(ctx, generation, method, true)
 		return m.Result, nil
 	case ctx.Err() != nil && c.alive():
 		c.cancel(ctx, id)
@@ -240,13 +240,18 @@ func (c *mcpClient) lockSession(ctx context.Context) error {
 
 func (c *mcpClient) unlockSession() { <-c.renewing }
 
-// answered notes that the session works.
-func (c *mcpClient) answered(method string, ok bool) {
+// answered notes that the session of that generation works. What an older one answered says nothing of the one in use.
+func (c *mcpClient) answered(ctx context.Context, generation int, method string, ok bool) {
 	if _, has := c.t.(sessionTransport); !has {
 		return
 	}
-	c.renewing <- struct{}{} // held for long only by a renewal, which its own deadline ends
+	if c.lockSession(ctx) != nil {
+		return // ctx ended while the session was being renewed
+	}
 	defer c.unlockSession()
+	if c.generation != generation {
+		return
+	}
 	c.proven = true
 	if ok && method == methodToolsCall {
 		c.spent400 = false

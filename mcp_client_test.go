@@ -753,3 +753,15 @@ func BenchmarkListParse(b *testing.B) {
 		}
 	}
 }
+
+// HTC-13: an answer that an old session gave late does not speak for the one that has taken its place.
+func TestHTC13OldAnswer(t *testing.T) {
+	c := clientHTTP(t, &sessionServer{lost: http.StatusNotFound})
+	c.generation = 1
+	for generation, want := range []bool{false, true} {
+		c.answered(t.Context(), generation, methodToolsList, true)
+		if c.proven != want {
+			t.Errorf("an answer of session %d in session 1: proven %v", generation, c.proven)
+		}
+	}
+}

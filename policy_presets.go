@@ -218,8 +218,11 @@ func newRateLimiter(limits map[string]rateLimit, now func() time.Time) *rateLimi
 }
 
 // take counts one call of a tool, or says in an error how often it may be called and when again. The error is a tool's
-// failure, not a refusal by the policy.
+// failure, not a refusal by the policy. A nil limiter has no limits.
 func (l *rateLimiter) take(tool string) error {
+	if l == nil {
+		return nil
+	}
 	limit, ok := l.limits[tool]
 	if !ok {
 		return nil

@@ -92,6 +92,7 @@ type toolbox struct {
 	vault  func(context.Context) (*vault, error)
 	redact func(string) string
 	bridge toolSource // nil without one
+	rates  *rateLimiter
 	now    func() time.Time
 
 	mu     sync.Mutex
@@ -326,6 +327,9 @@ func (t *toolbox) perform(ctx context.Context, e *toolEntry, c toolCall) (r tool
 	}()
 	if err := e.schema.validate(c.Args); err != nil {
 		return toolResult{Text: fmt.Sprintf("%s: %v", c.Name, err), IsError: true}
+	}
+	if err := t.rates.take(c.Name); err != nil {
+		return toolResult{Text: err.Error(), IsError: true}
 	}
 	r, err := e.tool.run(ctx, c)
 	switch {
