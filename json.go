@@ -42,6 +42,25 @@ func jsonObjectInto(buf []jsonMember, b []byte) ([]jsonMember, error) {
 		return nil, errJSONNotUTF8
 	}
 	p := jsonScan{b: b}
+	return p.object(buf)
+}
+
+// memberObject is jsonObjectInto for a value that jsonObject or jsonArray gave: its bytes are not looked at twice.
+func memberObject(buf []jsonMember, b json.RawMessage) ([]jsonMember, error) {
+	p := jsonScan{b: b, again: true}
+	return p.object(buf)
+}
+
+func (p *jsonScan) object(buf []jsonMember) ([]jsonMember, error) {
+	buf, err := p.members(buf)
+	if err != nil {
+		return nil, err
+	}
+	return buf, p.end()
+}
+
+// members splits the object at the cursor and leaves the cursor behind it.
+func (p *jsonScan) members(buf []jsonMember) ([]jsonMember, error) {
 	p.space()
 	if !p.take('{') {
 		return nil, p.fault("an object was expected")
@@ -64,9 +83,6 @@ func jsonObjectInto(buf []jsonMember, b []byte) ([]jsonMember, error) {
 		}
 		buf = append(buf, jsonMember{Key: key, Value: value})
 	}
-	if err := p.end(); err != nil {
-		return nil, err
-	}
 	if key, twice := duplicateKey(buf[first:]); twice {
 		return nil, &jsonError{Msg: fmt.Sprintf("key %s stands twice", quoteClip(key)), Offset: 0}
 	}
@@ -80,23 +96,66 @@ func jsonArray(b []byte) ([]json.RawMessage, error) {
 	}
 	p := jsonScan{b: b}
 	p.space()
-	if !p.take('[') {
+	if p.i == len(p.b) || p.b[p.i] != '[' {
 		return nil, p.fault("an array was expected")
 	}
 	var out []json.RawMessage
-	for p.space(); !p.take(']'); p.space() {
-		if len(out) > 0 {
-			if !p.take(',') {
-				return nil, p.fault("a comma or a closing bracket was expected")
-			}
-		}
+	err := p.eachItem(func() error {
 		v, err := p.value()
-		if err != nil {
-			return nil, err
-		}
 		out = append(out, v)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return out, p.end()
+}
+
+// eachItem calls f at each item of the array at the cursor; f reads it.
+func (p *jsonScan) eachItem(f func() error) error {
+	p.i++
+	for n := 0; ; n++ {
+		if p.space(); p.take(']') {
+			return nil
+		}
+		if n > 0 {
+			if !p.take(',') {
+				return p.fault("a comma or a closing bracket was expected")
+			}
+			p.space()
+		}
+		if err := f(); err != nil {
+			return err
+		}
+	}
+}
+
+// eachMember calls f with each key of the object at the cursor; f reads the value.
+func (p *jsonScan) eachMember(f func(key string) error) error {
+	p.i++
+	var few [16]jsonMember
+	keys := few[:0]
+	for p.space(); !p.take('}'); p.space() {
+		if len(keys) > 0 {
+			if !p.take(',') {
+				return p.fault("a comma or a closing brace was expected")
+			}
+			p.space()
+		}
+		key, err := p.key()
+		if err != nil {
+			return err
+		}
+		keys = append(keys, jsonMember{Key: key})
+		p.space()
+		if err := f(key); err != nil {
+			return err
+		}
+	}
+	if key, twice := duplicateKey(keys); twice {
+		return p.fault(fmt.Sprintf("key %s stands twice in the object that ends", quoteClip(key)))
+	}
+	return nil
 }
 
 func duplicateKey(m []jsonMember) (string, bool) {
@@ -136,8 +195,9 @@ func checkJSON(b []byte) error {
 
 // jsonScan is a cursor over a text.
 type jsonScan struct {
-	b []byte
-	i int
+	b     []byte
+	i     int
+	again bool // the text lies inside one that was split before, so its UTF-8 and its strings are known to be good
 }
 
 func (p *jsonScan) fault(msg string) error { return &jsonError{Msg: msg, Offset: p.i} }
@@ -218,6 +278,9 @@ func knownKey(raw []byte) string {
 
 // stringTail reads the rest of a string after its opening quote.
 func (p *jsonScan) stringTail() error {
+	if p.again {
+		return p.knownTail()
+	}
 	for {
 		if p.i = plainText(p.b, p.i); p.i == len(p.b) {
 			return p.fault("a string is not closed")
@@ -232,6 +295,25 @@ func (p *jsonScan) stringTail() error {
 			}
 		default:
 			return p.fault("a control character stands in a string")
+		}
+	}
+}
+
+// knownTail is stringTail where nothing is left to be checked: it looks for the quote that no backslash stands before.
+func (p *jsonScan) knownTail() error {
+	for from := p.i; ; {
+		n := bytes.IndexByte(p.b[p.i:], '"')
+		if n < 0 {
+			p.i = len(p.b)
+			return p.fault("a string is not closed")
+		}
+		p.i += n + 1
+		slash := p.i - 1
+		for slash > from && p.b[slash-1] == '\\' {
+			slash--
+		}
+		if (p.i-1-slash)%2 == 0 {
+			return nil
 		}
 	}
 }
@@ -375,51 +457,14 @@ func (p *jsonScan) checkObject(depth int) error {
 	if depth > jsonMaxDepth {
 		return p.fault(fmt.Sprintf("nested deeper than %d levels", jsonMaxDepth))
 	}
-	p.i++
-	var few [16]jsonMember
-	keys := few[:0]
-	for p.space(); !p.take('}'); p.space() {
-		if len(keys) > 0 {
-			if !p.take(',') {
-				return p.fault("a comma or a closing brace was expected")
-			}
-			p.space()
-		}
-		key, err := p.key()
-		if err != nil {
-			return err
-		}
-		keys = append(keys, jsonMember{Key: key})
-		p.space()
-		if err := p.check(depth); err != nil {
-			return err
-		}
-	}
-	if key, twice := duplicateKey(keys); twice {
-		return p.fault(fmt.Sprintf("key %s stands twice in the object that ends", quoteClip(key)))
-	}
-	return nil
+	return p.eachMember(func(string) error { return p.check(depth) })
 }
 
 func (p *jsonScan) checkArray(depth int) error {
 	if depth > jsonMaxDepth {
 		return p.fault(fmt.Sprintf("nested deeper than %d levels", jsonMaxDepth))
 	}
-	p.i++
-	for n := 0; ; n++ {
-		if p.space(); p.take(']') {
-			return nil
-		}
-		if n > 0 {
-			if !p.take(',') {
-				return p.fault("a comma or a closing bracket was expected")
-			}
-			p.space()
-		}
-		if err := p.check(depth); err != nil {
-			return err
-		}
-	}
+	return p.eachItem(func() error { return p.check(depth) })
 }
 
 func quoteClip(s string) string { return fmt.Sprintf("%q", clip(visibleKey(s), 60)) }

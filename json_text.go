@@ -55,11 +55,30 @@ func jsonString(raw json.RawMessage) (string, bool) {
 	return unquoteJSON(in)
 }
 
+// memberString is jsonString for a value that jsonObject or jsonArray gave.
+func memberString(raw json.RawMessage) (string, bool) {
+	if len(raw) < 2 || raw[0] != '"' {
+		return "", false
+	}
+	in := raw[1 : len(raw)-1]
+	if bytes.IndexByte(in, '\\') < 0 {
+		return string(in), true
+	}
+	return unescapeJSON(in)
+}
+
+// jsonEscapes gives the character that a letter after a backslash stands for; 0 for none. \u is not in it.
+var jsonEscapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
 // unquoteJSON resolves the escapes of a string's inside. A lone surrogate becomes U+FFFD.
 func unquoteJSON(in []byte) (string, bool) {
 	if !utf8.Valid(in) {
 		return "", false
 	}
+	return unescapeJSON(in)
+}
+
+func unescapeJSON(in []byte) (string, bool) {
 	var b strings.Builder
 	b.Grow(len(in))
 	for i := 0; i < len(in); {
@@ -80,11 +99,11 @@ func unquoteJSON(in []byte) (string, bool) {
 			i += n
 			continue
 		}
-		k := strings.IndexByte(`"\/bfnrt`, in[i+1])
-		if k < 0 {
+		c := jsonEscapes[in[i+1]]
+		if c == 0 {
 			return "", false
 		}
-		b.WriteByte("\"\\/\b\f\n\r\t"[k])
+		b.WriteByte(c)
 		i += 2
 	}
 	return b.String(), true

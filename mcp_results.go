@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// resultText joins the text parts of r by line ends; any other part stands as its JSON, unchanged. Structured content follows
+// resultText joins the text parts of r, a decoded result, by line ends; any other part stands as its JSON, unchanged. Structured content follows
 // unless a text part is the same JSON already, so that it is seen once and never lost (MCP 2025-11-25, Tools, Structured Content).
 func resultText(r callResult) string {
 	var parts []string
-	for _, raw := range r.Content {
-		if text, ok := textPart(raw); ok {
+	for i, raw := range r.Content {
+		if text, ok := memberString(r.texts[i]); ok {
 			parts = append(parts, text)
 		} else {
 			parts = append(parts, string(raw))
@@ -24,35 +24,22 @@ func resultText(r callResult) string {
 	return strings.Join(parts, "\n")
 }
 
-// textPart gives the text of a content item of type text.
-func textPart(raw json.RawMessage) (string, bool) {
-	var buf [4]jsonMember
-	members, err := jsonObjectInto(buf[:0], raw)
-	if err != nil {
-		return "", false
-	}
-	var text string
-	var isText, hasText bool
-	for _, m := range members {
-		switch m.Key {
-		case "type":
-			isText = string(m.Value) == `"text"`
-		case "text":
-			text, hasText = jsonString(m.Value)
-		}
-	}
-	return text, isText && hasText
-}
-
-// holdsJSON reports whether one of the texts is the JSON value want, whatever its spacing and key order.
+// holdsJSON reports whether one of the texts is the JSON value want, whatever its spacing and key order. Most servers write
+// both with one encoder, so the bytes are compared before anything is parsed.
 func holdsJSON(texts []string, want json.RawMessage) bool {
-	canonical, err := canonicalJSON(want)
-	if err != nil {
-		return false
-	}
+	var canonical []byte
 	for _, s := range texts {
 		if s = strings.TrimSpace(s); s == "" || len(s) > 4*len(want)+64 {
 			continue
+		}
+		if s == string(want) {
+			return true
+		}
+		if canonical == nil {
+			var err error
+			if canonical, err = canonicalJSON(want); err != nil {
+				return false
+			}
 		}
 		if got, err := canonicalJSON([]byte(s)); err == nil && bytes.Equal(got, canonical) {
 			return true

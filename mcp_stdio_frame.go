@@ -12,6 +12,7 @@ import (
 
 const (
 	frameBuffer = 64 << 10 // bytes of the read buffer, also the most taken in one read
+	framePart   = 1 << 20  // bytes of one part of a long line while it is read
 	frameHead   = 4 << 10  // bytes kept from the start of a line over the cap
 	frameTail   = 256      // bytes kept from its end
 )
@@ -70,30 +71,45 @@ func (l *lineReader) next() (line []byte, kept bool, err error) {
 	return bytes.TrimSuffix(line, []byte{'\r'}), kept, nil
 }
 
-// long reads on a line that fills the whole buffer and returns it in memory of its own.
+// long reads on a line that fills the whole buffer and returns it in memory of its own, which is of just its size: parts are
+// gathered first, so that a line of many megabytes is copied once and never held in a buffer twice as large.
 func (l *lineReader) long() ([]byte, error) {
+	var parts [][]byte // full ones
+	size := len(l.buf) // of the line so far, with big
 	big := append(make([]byte, 0, 4*len(l.buf)), l.buf...)
 	l.start, l.end = 0, 0
 	for {
-		if len(big) > l.max {
-			return nil, l.skip(big)
+		if size > l.max {
+			return nil, l.skip(join(parts, big, size))
 		}
 		if cap(big)-len(big) < len(l.buf) {
-			grown := make([]byte, len(big), min(2*cap(big), l.max)+2*len(l.buf))
-			copy(grown, big)
-			big = grown
+			parts = append(parts, big)
+			big = make([]byte, 0, min(2*cap(big), framePart))
 		}
 		// No more than one buffer at a time, so that what follows the line fits into it.
 		n, err := l.r.Read(big[len(big) : len(big)+len(l.buf)])
 		part := big[len(big) : len(big)+n]
 		if i := bytes.IndexByte(part, '\n'); i >= 0 {
 			l.end = copy(l.buf, part[i+1:])
-			return big[:len(big)+i], nil
+			return join(parts, big[:len(big)+i], size+i), nil
 		}
-		if big = big[:len(big)+n]; n == 0 && err != nil {
+		big, size = big[:len(big)+n], size+n
+		if n == 0 && err != nil {
 			return nil, l.ended(err, true)
 		}
 	}
+}
+
+// join gives parts and last, together size bytes, as one piece.
+func join(parts [][]byte, last []byte, size int) []byte {
+	if len(parts) == 0 {
+		return last
+	}
+	whole := make([]byte, 0, size)
+	for _, p := range parts {
+		whole = append(whole, p...)
+	}
+	return append(whole, last...)
 }
 
 // skip reads to the end of a line over the cap and keeps its two ends alone.

@@ -403,34 +403,90 @@ type callResult struct {
 	Content    []json.RawMessage
 	Structured json.RawMessage // nil where absent or null
 	IsError    bool
+
+	texts []json.RawMessage // of each item of Content its text, as it was written; nil for an item of another type
 }
 
-// decodeCallResult splits a tools/call result. A missing content is an empty one.
+// decodeCallResult splits the result of a tools/call, which decodeMessage gave. A missing content is an empty one. Results may be
+// large, so one walk finds everything in them.
 func decodeCallResult(raw json.RawMessage) (callResult, error) {
-	var buf [8]jsonMember
-	members, err := jsonObjectInto(buf[:0], raw)
+	var r callResult
+	p := jsonScan{b: raw, again: true}
+	if p.space(); p.i == len(raw) || raw[p.i] != '{' {
+		return callResult{}, fmt.Errorf("tools/call result: %w", p.fault("an object was expected"))
+	}
+	err := p.eachMember(func(key string) error { return r.takeMember(&p, key) })
+	if err == nil {
+		err = p.end()
+	}
 	if err != nil {
 		return callResult{}, fmt.Errorf("tools/call result: %w", err)
 	}
-	var r callResult
-	for _, m := range members {
-		switch {
-		case m.Key == "content" && !isNull(m.Value):
-			if r.Content, err = jsonArray(m.Value); err != nil {
-				return callResult{}, fmt.Errorf("tools/call result: member content: %w", err)
-			}
-		case m.Key == "structuredContent" && !isNull(m.Value):
-			if err := checkJSON(m.Value); err != nil {
-				return callResult{}, fmt.Errorf("tools/call result: member structuredContent: %w", err)
-			}
-			r.Structured = m.Value
-		case m.Key == "isError" && string(m.Value) == "true":
-			r.IsError = true
-		case m.Key == "isError" && string(m.Value) != "false" && !isNull(m.Value):
-			return callResult{}, errors.New("tools/call result: member isError is neither true nor false")
+	return r, nil
+}
+
+// takeMember reads one member of the result.
+func (r *callResult) takeMember(p *jsonScan, key string) error {
+	if key == "content" && p.i < len(p.b) && p.b[p.i] == '[' {
+		if err := p.eachItem(func() error { return r.takeItem(p) }); err != nil {
+			return fmt.Errorf("member content: %w", err)
+		}
+		return nil
+	}
+	value, err := p.value()
+	if err != nil {
+		return err
+	}
+	switch {
+	case key == "content" && !isNull(value):
+		return errors.New("member content is no array")
+	case key == "structuredContent" && !isNull(value):
+		if err := checkJSON(value); err != nil {
+			return fmt.Errorf("member structuredContent: %w", err)
+		}
+		r.Structured = value
+	case key == "isError" && string(value) == "true":
+		r.IsError = true
+	case key == "isError" && string(value) != "false" && !isNull(value):
+		return errors.New("member isError is neither true nor false")
+	}
+	return nil
+}
+
+// takeItem reads one item of the content. One that is broken inside is kept as it stands, and is no text.
+func (r *callResult) takeItem(p *jsonScan) error {
+	start := p.i
+	var text json.RawMessage
+	var buf [4]jsonMember
+	if members, err := p.members(buf[:0]); err == nil {
+		text = itemText(members)
+	} else {
+		p.i = start
+		if _, err := p.value(); err != nil {
+			return err
 		}
 	}
-	return r, nil
+	r.Content = append(r.Content, p.b[start:p.i:p.i])
+	r.texts = append(r.texts, text)
+	return nil
+}
+
+// itemText gives the text of a content item of type text as it was written, nil for any other.
+func itemText(members []jsonMember) json.RawMessage {
+	var text json.RawMessage
+	isText := false
+	for _, m := range members {
+		switch m.Key {
+		case "type":
+			isText = string(m.Value) == `"text"`
+		case "text":
+			text = m.Value
+		}
+	}
+	if !isText || len(text) == 0 || text[0] != '"' {
+		return nil
+	}
+	return text
 }
 
 // appendCallResult appends r as the result object of tools/call.
