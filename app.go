@@ -73,6 +73,7 @@ type app struct {
 	isKnown  bool // known was read; it is nil where there is no secret
 	changes  int  // of the secrets, counted
 	tools    *toolbox
+	natives  map[string]bool // names of the native tools; nil before they were asked for
 }
 
 // openApp makes the parts that cost nothing; files are opened when a command needs them.
@@ -266,6 +267,12 @@ func (a *app) lookupEnv(name string) (string, bool) {
 // redact takes every known secret out of a text: those of the vault, and the values of variables that are named like one. A
 // vault that cannot be read hides nothing less than the text.
 func (a *app) redact(s string) string {
+	a.mu.Lock()
+	known, isKnown := a.known, a.isKnown
+	a.mu.Unlock()
+	if isKnown {
+		return known.text(s)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), redactTimeout) // a text is redacted also after its call was cancelled
 	defer cancel()
 	r, err := a.redactor(ctx)

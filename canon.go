@@ -62,7 +62,10 @@ func payloadDigest(tool string, args json.RawMessage) (string, error) {
 // bridgedSubject is the name under which a server's tool is decided, digested and audited: mcp:SERVER/TOOL. "%" and "/"
 // in the server's name are percent-encoded, so the first "/" always ends it.
 func bridgedSubject(server, tool string) string {
-	return "mcp:" + strings.NewReplacer("%", "%25", "/", "%2F").Replace(server) + "/" + tool
+	if strings.ContainsAny(server, "%/") {
+		server = strings.ReplaceAll(strings.ReplaceAll(server, "%", "%25"), "/", "%2F")
+	}
+	return "mcp:" + server + "/" + tool
 }
 
 // sha256Hex is the SHA-256 of b in lower-case hex.

@@ -46,6 +46,9 @@ type mcpBridge struct {
 	conns  map[string]*bridgeConn
 	closed bool
 	done   chan struct{} // closed by close; ends connects on their way
+
+	memoMu sync.Mutex
+	memo   bridgeMemo
 }
 
 // bridgeConn is one server's place. turn is a lock that a context can give up waiting for; it guards the rest.
@@ -70,6 +73,24 @@ type bridgeTool struct {
 	Reason string
 	Hash   string
 	Output json.RawMessage
+}
+
+// bridgeMemo is what was read at one stamp. A write by anyone empties it.
+type bridgeMemo struct {
+	at    vaultStamp
+	tools map[bridgeAsked]bridgeStored
+	names map[string]toolRef // nil before it was asked for
+}
+
+// bridgeAsked is a tool as it was asked about; Profile "" is the current one.
+type bridgeAsked struct {
+	toolRef
+	Profile string
+}
+
+type bridgeStored struct {
+	row  serverRow
+	tool bridgeTool
 }
 
 func newMCPBridge(cfg bridgeConfig) *mcpBridge {
@@ -171,6 +192,9 @@ func (b *mcpBridge) open(ctx context.Context, row serverRow, fresh bool) (*bridg
 	case <-ctx.Done():
 		return nil, nil, fmt.Errorf("mcp server %s: connect: %w", quoteClip(row.Name), context.Cause(ctx))
 	}
+	if c.view != nil && !fresh && c.view.client.alive() && !c.view.client.stale() && sameEntry(c.entry, row.serverEntry) {
+		return c.view, nil, nil // nothing to wait for
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { // ends with ctx, which cancel ends at the latest
@@ -189,9 +213,6 @@ func (b *mcpBridge) open(ctx context.Context, row serverRow, fresh bool) (*bridg
 			return nil, nil, b.cleanError(fmt.Errorf("mcp server %s: connect: %w", quoteClip(row.Name), err))
 		}
 		return c.view, tools, nil
-	}
-	if !fresh && !c.view.client.stale() {
-		return c.view, nil, nil
 	}
 	ctx, stop := context.WithTimeoutCause(ctx, b.cfg.Connect, errConnectTimeout)
 	defer stop()
@@ -484,7 +505,7 @@ func (b *mcpBridge) owns(name string) bool {
 
 // call runs one bridged tool by its bridged name (part of toolSource).
 func (b *mcpBridge) call(ctx context.Context, call toolCall) (toolResult, error) {
-	_, back, err := b.table(ctx)
+	back, err := b.names(ctx)
 	if err != nil {
 		return toolResult{}, err
 	}

@@ -49,11 +49,7 @@ func (b *mcpBridge) callTool(ctx context.Context, ref toolRef, call toolCall) (t
 
 // admit passes one call through everything that can refuse it and gives the connection to use. A refusal is a result with Rule.
 func (b *mcpBridge) admit(ctx context.Context, ref toolRef, call toolCall, args json.RawMessage, digest string) (*bridgeView, toolResult, error) {
-	row, err := b.enabledServer(ctx, ref.Server, call.Profile)
-	if err != nil {
-		return nil, toolResult{}, err
-	}
-	pinned, err := b.pinnedTool(ctx, row, ref.Tool)
+	row, pinned, err := b.storedTool(ctx, ref, call.Profile)
 	if err != nil {
 		return nil, toolResult{}, err
 	}

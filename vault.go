@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"modernc.org/sqlite"
@@ -34,6 +35,7 @@ type vault struct {
 	now      func() time.Time
 	random   io.Reader     // for ids
 	busyWait time.Duration // see vaultBusyWait
+	writes   atomic.Int64  // write transactions that have ended
 }
 
 // openVault opens <home>/vault.db. It refuses, without changing a byte, a file that is not a vault, is damaged at its
@@ -256,7 +258,27 @@ func (v *vault) withTx(ctx context.Context, f func(tx *sql.Tx) error) error {
 	if v.mode == vaultRead {
 		return fmt.Errorf("vault %s %w", v.path, errVaultReading)
 	}
+	defer v.writes.Add(1)
 	return v.inTx(ctx, nil, f)
+}
+
+// vaultStamp names one state of the vault. Whoever takes a stamp, then reads, and later finds the same stamp would read the same.
+type vaultStamp struct {
+	others int64 // commits of other connections
+	own    int64
+}
+
+// stamp costs a fraction of a read. The error is that of a vault which cannot be read at this moment.
+func (v *vault) stamp(ctx context.Context) (vaultStamp, error) {
+	s := vaultStamp{own: v.writes.Load()}
+	conn, err := v.db.Conn(ctx)
+	if err != nil {
+		return s, v.fault(err)
+	}
+	defer conn.Close() // gives it back
+	// The answer is in memory, so nothing has to watch ctx meanwhile.
+	err = conn.QueryRowContext(context.WithoutCancel(ctx), `PRAGMA data_version`).Scan(&s.others)
+	return s, v.fault(err)
 }
 
 // view runs f on one consistent state of the vault, without the right to write.
