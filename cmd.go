@@ -18,6 +18,7 @@ type command struct {
 	Max     int // arguments it takes; -1 for any number
 	Store   storeUse
 	Origin  string // of its run log; "" means cli
+	Alone   bool   // it needs no run: nothing is looked up, opened or checked for it
 	Run     func(context.Context, *invocation) error
 }
 

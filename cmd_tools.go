@@ -55,8 +55,19 @@ func (a *app) toolbox() (*toolbox, error) {
 
 // nativeName reports a name that a native tool has; a bridged tool never gets it.
 func (a *app) nativeName(name string) bool {
-	box, err := a.toolbox()
-	return err == nil && box.native(name)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.natives == nil { // the declarations alone: their schemas need not be compiled for this
+		tools, err := a.nativeTools()
+		if err != nil {
+			return false
+		}
+		a.natives = make(map[string]bool, len(tools))
+		for _, t := range tools {
+			a.natives[t.Name] = true
+		}
+	}
+	return a.natives[name]
 }
 
 func cmdToolsList(ctx context.Context, c *invocation) error {

@@ -65,6 +65,10 @@ func execute(ctx context.Context, inv *invocation, out outside) error {
 	if inv.given("serve-mcp") {
 		inv.cmd.Origin = originHTTP
 	}
+	if inv.cmd.Alone || inv.given("version") {
+		inv.app, inv.json, inv.life = &app{out: out, stdout: out.Stdout, stderr: out.Stderr}, inv.given("json"), ctx
+		return inv.cmd.Run(ctx, inv)
+	}
 	a, err := openApp(out, inv.flags, inv.cmd.Store, cmp.Or(inv.cmd.Origin, "cli"))
 	if err != nil {
 		return err
