@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -130,10 +131,10 @@ func (p *jsonScan) eachItem(f func() error) error {
 	}
 }
 
-// eachMember calls f with each key of the object at the cursor; f reads the value.
-func (p *jsonScan) eachMember(f func(key string) error) error {
+// eachMember calls f with each key of the object at the cursor; f reads the value and does not keep the key.
+func (p *jsonScan) eachMember(f func(key []byte) error) error {
 	p.i++
-	var few [16]jsonMember
+	var few [16][]byte
 	keys := few[:0]
 	for p.space(); !p.take('}'); p.space() {
 		if len(keys) > 0 {
@@ -142,20 +143,46 @@ func (p *jsonScan) eachMember(f func(key string) error) error {
 			}
 			p.space()
 		}
-		key, err := p.key()
+		raw, err := p.rawKey()
 		if err != nil {
 			return err
 		}
-		keys = append(keys, jsonMember{Key: key})
+		key := raw[1 : len(raw)-1]
+		if bytes.IndexByte(key, '\\') >= 0 {
+			key = []byte(knownKey(raw))
+		}
+		keys = append(keys, key)
 		p.space()
 		if err := f(key); err != nil {
 			return err
 		}
 	}
-	if key, twice := duplicateKey(keys); twice {
-		return p.fault(fmt.Sprintf("key %s stands twice in the object that ends", quoteClip(key)))
+	if key, twice := duplicateBytes(keys); twice {
+		return p.fault(fmt.Sprintf("key %s stands twice in the object that ends", quoteClip(string(key))))
 	}
 	return nil
+}
+
+// duplicateBytes is duplicateKey for keys that are not strings yet.
+func duplicateBytes(keys [][]byte) ([]byte, bool) {
+	if len(keys) > 16 {
+		keys = slices.Clone(keys)
+		slices.SortFunc(keys, bytes.Compare)
+		for i := range keys[1:] {
+			if bytes.Equal(keys[i], keys[i+1]) {
+				return keys[i], true
+			}
+		}
+		return nil, false
+	}
+	for i := range keys {
+		for j := range i {
+			if bytes.Equal(keys[i], keys[j]) {
+				return keys[i], true
+			}
+		}
+	}
+	return nil, false
 }
 
 func duplicateKey(m []jsonMember) (string, bool) {
@@ -230,18 +257,27 @@ func (p *jsonScan) end() error {
 
 // key reads a member's name and the colon after it.
 func (p *jsonScan) key() (string, error) {
+	raw, err := p.rawKey()
+	if err != nil {
+		return "", err
+	}
+	return knownKey(raw), nil
+}
+
+// rawKey is key with the name in its quotes, as it was written.
+func (p *jsonScan) rawKey() ([]byte, error) {
 	start := p.i
 	if !p.take('"') {
-		return "", p.fault("a key was expected")
+		return nil, p.fault("a key was expected")
 	}
 	if err := p.stringTail(); err != nil {
-		return "", err
+		return nil, err
 	}
 	raw := p.b[start:p.i]
 	if p.space(); !p.take(':') {
-		return "", p.fault("a colon was expected")
+		return nil, p.fault("a colon was expected")
 	}
-	return knownKey(raw), nil
+	return raw, nil
 }
 
 // knownKey unquotes a key; the wire's own names come without an allocation.
@@ -457,7 +493,7 @@ func (p *jsonScan) checkObject(depth int) error {
 	if depth > jsonMaxDepth {
 		return p.fault(fmt.Sprintf("nested deeper than %d levels", jsonMaxDepth))
 	}
-	return p.eachMember(func(string) error { return p.check(depth) })
+	return p.eachMember(func([]byte) error { return p.check(depth) })
 }
 
 func (p *jsonScan) checkArray(depth int) error {

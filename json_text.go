@@ -29,6 +29,14 @@ func plainText(b []byte, i int) int {
 	return i
 }
 
+// plainASCII reports that a JSON string holds these eight bytes as they are, and that none is part of a longer character.
+func plainASCII(s string) bool {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+	quote, slash := x^'"'*ones, x^'\\'*ones
+	return (x|(x-0x20*ones)&^x|(quote-ones)&^quote|(slash-ones)&^slash)&tops == 0
+}
+
 func isHex4(b []byte) bool {
 	for _, c := range b {
 		if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F') {
@@ -151,6 +159,12 @@ func appendJSONString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
 	for i := 0; i < len(s); {
+		for i+8 <= len(s) && plainASCII(s[i:i+8]) {
+			i += 8
+		}
+		if i == len(s) {
+			break
+		}
 		c := s[i]
 		if c >= utf8.RuneSelf {
 			r, n := utf8.DecodeRuneInString(s[i:])

@@ -164,21 +164,18 @@ func (unsynced) Sync() error { return nil }
 func BenchmarkBridgeCall(b *testing.B) {
 	for _, name := range []string{"synced", "unsynced"} {
 		b.Run(name, func(b *testing.B) {
-			r := newBridgeRig(b, modeDanger, "")
-			r.add(b, stdioEntry(b, "bench", fakeStdio{}))
-			call := func() {
-				res, err := r.callTool(b.Context(), toolRef{"bench", "echo"}, toolCall{Args: json.RawMessage(`{"a":1}`)})
-				if err != nil || res.IsError || res.Rule != "" {
-					b.Fatal(res, err)
-				}
-			}
-			call()
-			if name == "unsynced" {
-				r.cfg.Audit.file = unsynced{r.cfg.Audit.file}
+			c, err := newBenchBridge(b.Context(), stdioEntry(b, "bench", fakeStdio{}), name == "unsynced")
+			if err != nil {
+				b.Fatal(err)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				call()
+				if text, err := c.call("echo", json.RawMessage(`{"a":1}`)); err != nil || text == "" {
+					b.Fatal(text, err)
+				}
+			}
+			if err := c.close(); err != nil {
+				b.Error(err)
 			}
 		})
 	}

@@ -415,7 +415,7 @@ func decodeCallResult(raw json.RawMessage) (callResult, error) {
 	if p.space(); p.i == len(raw) || raw[p.i] != '{' {
 		return callResult{}, fmt.Errorf("tools/call result: %w", p.fault("an object was expected"))
 	}
-	err := p.eachMember(func(key string) error { return r.takeMember(&p, key) })
+	err := p.eachMember(func(key []byte) error { return r.takeMember(&p, string(key)) })
 	if err == nil {
 		err = p.end()
 	}
