@@ -43,16 +43,6 @@ func jsonObjectInto(buf []jsonMember, b []byte) ([]jsonMember, error) {
 		return nil, errJSONNotUTF8
 	}
 	p := jsonScan{b: b}
-	return p.object(buf)
-}
-
-// memberObject is jsonObjectInto for a value that jsonObject or jsonArray gave: its bytes are not looked at twice.
-func memberObject(buf []jsonMember, b json.RawMessage) ([]jsonMember, error) {
-	p := jsonScan{b: b, again: true}
-	return p.object(buf)
-}
-
-func (p *jsonScan) object(buf []jsonMember) ([]jsonMember, error) {
 	buf, err := p.members(buf)
 	if err != nil {
 		return nil, err

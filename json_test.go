@@ -279,3 +279,34 @@ func TestEscapeHidden(t *testing.T) {
 		t.Errorf("the value changed from %q to %q", before["a"], after["a"])
 	}
 }
+
+// What has been split before is split alike: strings are only passed over, and must end where they end.
+func TestJSONSplitAgain(t *testing.T) {
+	for _, in := range []string{`{}`, `{"a":"x\\"}`, `{"a":"\\\\\"","b":"\"\\"}`, `{"a":{"b":["]","\"}"]},"c":1}`, `{"":"","k\"":"é"}`, ` { "a" : [ 1 , "\u0041" ] } `} {
+		want, err := jsonObject([]byte(in))
+		if err != nil {
+			t.Fatal(in, err)
+		}
+		p := jsonScan{b: []byte(in), again: true}
+		got, err := p.members(nil)
+		if err != nil || len(got) != len(want) {
+			t.Fatalf("split again, %s = %v, %v", in, got, err)
+		}
+		for i := range got {
+			if got[i].Key != want[i].Key || string(got[i].Value) != string(want[i].Value) {
+				t.Errorf("split again, %s member %d = %s:%s, want %s:%s", in, i, got[i].Key, got[i].Value, want[i].Key, want[i].Value)
+			}
+			a, aok := jsonString(want[i].Value)
+			b, bok := memberString(got[i].Value)
+			if a != b || aok != bok {
+				t.Errorf("memberString(%s) = %q %v, want %q %v", got[i].Value, b, bok, a, aok)
+			}
+		}
+	}
+	for _, in := range []string{`{"a":"x`, `{"a":"x\"`, `{"a":[}`, `{"a" 1}`, `{"a":1`, `"`, ``} {
+		p := jsonScan{b: []byte(in), again: true}
+		if got, err := p.members(nil); err == nil {
+			t.Errorf("split again, %q = %v, want an error", in, got)
+		}
+	}
+}
