@@ -24,6 +24,7 @@ type bridgeConfig struct {
 	Redact  func(string) string
 	Env     func(string) (string, bool)                             // the process environment, for references and for finding commands
 	Environ []string                                                // the same as NAME=value, the base of a child's environment
+	Dir     string                                                  // the current folder, for what an entry says relative to it
 	GOOS    string                                                  // what is depended on is decided by this, not by the build
 	Profile func(context.Context) (string, error)                   // the current profile
 	HTTP    *http.Client                                            // the program's one client

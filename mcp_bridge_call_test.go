@@ -203,3 +203,58 @@ func TestBridgeRateLimit(t *testing.T) {
 		t.Errorf("the log ends with %+v", last)
 	}
 }
+
+// CFG-02: what a path in an entry means is fixed when it comes in, so that no other folder can put its own program there.
+func TestCFG02FixedPlace(t *testing.T) {
+	dir := t.TempDir()
+	for _, tc := range []struct{ command, cwd, want, wantCwd string }{
+		{"npx", "", "npx", ""},
+		{"./run", "", filepath.Join(dir, "run"), ""},
+		{"bin/run", "sub", filepath.Join(dir, "sub", "bin", "run"), filepath.Join(dir, "sub")},
+		{filepath.Join(dir, "x"), ".", filepath.Join(dir, "x"), dir},
+		{"${ROOT}/run", "", "${ROOT}/run", ""},
+		{"~/run", "", "~/run", ""},
+		{"", "", "", ""},
+	} {
+		got := fixedPlace(serverEntry{Transport: "stdio", Command: tc.command, Cwd: tc.cwd}, dir)
+		if got.Command != tc.want || got.Cwd != tc.wantCwd {
+			t.Errorf("%q in %q: %q in %q, want %q in %q", tc.command, tc.cwd, got.Command, got.Cwd, tc.want, tc.wantCwd)
+		}
+	}
+	r := newBridgeRig(t, modePrompt, "n")
+	r.cfg.Dir = dir
+	if _, err := r.register(context.Background(), serverEntry{Name: "s", Transport: "stdio", Command: "./run", Source: "explicit"}, registerOptions{}); err == nil || !strings.Contains(r.asked.last(t), filepath.Join(dir, "run")) {
+		t.Errorf("register = %v; asked:\n%s", err, r.asked.last(t))
+	}
+}
+
+// CFG-02: a server whose argument is a file of the current folder was agreed to in that folder; in another one it asks again.
+func TestCFG02OtherFolder(t *testing.T) {
+	here, there := t.TempDir(), t.TempDir()
+	for _, dir := range []string{here, there} {
+		if err := os.WriteFile(filepath.Join(dir, "server.js"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := newBridgeRig(t, modePrompt, "y")
+	r.cfg.Dir = here
+	e := stdioEntry(t, "s", fakeStdio{})
+	e.Args = []string{"server.js"}
+	r.add(t, e)
+	before := r.asked.count()
+	if _, err := r.run1("s", "echo", `{}`); err != nil || r.asked.count() != before {
+		t.Errorf("in the same folder: %v, %d questions", err, r.asked.count()-before)
+	}
+	other := r.another(r.store)
+	defer func() {
+		if err := errors.Join(other.close(), other.cfg.Audit.close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	other.cfg.Dir = there
+	r.asked.answer = "n"
+	_, err := other.callTool(context.Background(), toolRef{"s", "echo"}, toolCall{Person: true})
+	if _, refused := errors.AsType[*refusedError](err); !refused || r.asked.count() != before+1 || !strings.Contains(r.asked.last(t), there) {
+		t.Errorf("in another folder: %v, %d questions\n%s", err, r.asked.count()-before, r.asked.last(t))
+	}
+}

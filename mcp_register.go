@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,6 +110,7 @@ type registration struct {
 
 // prepare checks an entry, expands it and lays out what is to be agreed to.
 func (b *mcpBridge) prepare(ctx context.Context, e serverEntry, o registerOptions) (registration, error) {
+	e = fixedPlace(e, b.cfg.Dir)
 	p := registration{entry: e, profile: o.Profile}
 	if err := goodServerName(e.Name); err != nil {
 		return p, err
@@ -153,6 +156,23 @@ func (b *mcpBridge) prepare(ctx context.Context, e serverEntry, o registerOption
 	p.request = b.startRequest(shown, p.profile, before, cmp.Or(o.Yes, "--yes"))
 	p.request.Digest = o.Digest
 	return p, nil
+}
+
+// fixedPlace ties an entry's folder, and a command that is named by a path, to the folder dir in which the entry comes in: from
+// another folder the same words would start another program, which nobody agreed to (CFG-02).
+func fixedPlace(e serverEntry, dir string) serverEntry {
+	if e.Transport != "stdio" {
+		return e
+	}
+	if e.Cwd != "" && !filepath.IsAbs(e.Cwd) {
+		e.Cwd = filepath.Join(dir, e.Cwd)
+	}
+	// What begins with a reference says only at the start where it is; a ~ is a name.
+	outside := filepath.IsAbs(e.Command) || strings.HasPrefix(e.Command, "$") || strings.HasPrefix(e.Command, "~")
+	if e.Command != "" && filepath.Base(e.Command) != e.Command && !outside {
+		e.Command = filepath.Join(cmp.Or(e.Cwd, dir), e.Command)
+	}
+	return e
 }
 
 // startRequest is the question whether an entry may be started or dialled, exactly as shown. before, if not empty and other
@@ -324,7 +344,22 @@ func (b *mcpBridge) shownEntry(ctx context.Context, e serverEntry) (serverEntry,
 		}
 		return "", err == nil
 	})
+	if shown.Transport == "stdio" && shown.Cwd == "" && namesFile(shown.Args, b.cfg.Dir) {
+		shown.Cwd = b.cfg.Dir
+	}
 	return shown, errors.Join(fault, err)
+}
+
+// namesFile reports arguments one of which is the path of a file in dir, as in node server.js: then the folder decides which
+// program runs, and is a part of what is agreed to (CFG-02).
+func namesFile(args []string, dir string) bool {
+	return dir != "" && slices.ContainsFunc(args, func(a string) bool {
+		if filepath.IsAbs(a) || !strings.ContainsAny(a, `./\`) {
+			return false
+		}
+		info, err := os.Stat(filepath.Join(dir, a))
+		return err == nil && info.Mode().IsRegular()
+	})
 }
 
 // shownText lays out what a start runs or a dial reaches, one part a line.
