@@ -270,33 +270,20 @@ func (p *jsonScan) rawKey() ([]byte, error) {
 	return raw, nil
 }
 
-// knownKey unquotes a key; the wire's own names come without an allocation.
+// jsonNames are the keys that messages, tool lists and run logs are made of.
+var jsonNames = [...]string{
+	"jsonrpc", "id", "method", "params", "result", "error", "name", "arguments", "content", "type", "text", "isError",
+	"description", "inputSchema", "seq", "time", "run", "event", "call", "parent", "kind", "subject", "digest", "outcome",
+	"duration_ms", "size", "rule", "data", "prev", "hash",
+}
+
+// knownKey unquotes a key; the names in jsonNames come without an allocation.
 func knownKey(raw []byte) string {
-	switch in := raw[1 : len(raw)-1]; string(in) {
-	case "jsonrpc":
-		return "jsonrpc"
-	case "id":
-		return "id"
-	case "method":
-		return "method"
-	case "params":
-		return "params"
-	case "result":
-		return "result"
-	case "error":
-		return "error"
-	case "name":
-		return "name"
-	case "arguments":
-		return "arguments"
-	case "content":
-		return "content"
-	case "type":
-		return "type"
-	case "text":
-		return "text"
-	case "isError":
-		return "isError"
+	in := raw[1 : len(raw)-1]
+	for _, name := range jsonNames {
+		if string(in) == name {
+			return name
+		}
 	}
 	s, _ := jsonString(raw)
 	return s
