@@ -355,3 +355,22 @@ func TestF01CLI(t *testing.T) {
 		t.Errorf("stored: %+v", list)
 	}
 }
+
+// AUD-09: a secret that stands in an entry is known while the entry is tried, before it is stored.
+func TestAUD09SecretOfTriedEntry(t *testing.T) {
+	const token = "entry-token-0001"
+	r := newCLIRig(t)
+	e := stdioEntry(t, "x", fakeStdio{On: on(methodInitialize, fakeStep{Err: "no access for " + token, Exit: 8})})
+	run := r.tai("mcp", "add", "x", "--yes", "--env", "API_TOKEN="+token, "--env", "TAI_TEST_FAKE=stdio", "--env", "TAI_FAKE_STDIO="+e.Env["TAI_FAKE_STDIO"], "--", e.Command)
+	if run.code == 0 || !strings.Contains(run.err, "no access for [secret:x/API_TOKEN]") {
+		t.Errorf("add = %d, %s", run.code, run.err)
+	}
+	logs, err := filepath.Glob(filepath.Join(r.home, "runs", "*.jsonl"))
+	if err != nil || len(logs) != 1 {
+		t.Fatalf("run logs %q, %v", logs, err)
+	}
+	b, err := os.ReadFile(logs[0])
+	if err != nil || strings.Contains(string(b), token) || !strings.Contains(string(b), "[secret:x/API_TOKEN]") {
+		t.Errorf("run log: %v, %s", err, b)
+	}
+}

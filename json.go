@@ -16,6 +16,10 @@ import (
 // jsonMaxDepth is how deep a value that tai looks into may be nested. Splitting passes over any depth.
 const jsonMaxDepth = 1000
 
+// jsonMaxItems bounds the elements of an array that is split, and the keys that are kept to find one that stands twice: a
+// message within its cap can hold millions of either, at many times its own size in memory (R2).
+const jsonMaxItems = 50_000 // entries
+
 // jsonMember is one member of an object. Value aliases the bytes it was read from.
 type jsonMember struct {
 	Key   string
@@ -32,7 +36,10 @@ func (e *jsonError) Error() string {
 	return fmt.Sprintf("not valid JSON: %s at byte %d", e.Msg, e.Offset)
 }
 
-var errJSONNotUTF8 = errors.New("not valid JSON: not UTF-8")
+var (
+	errJSONNotUTF8 = errors.New("not valid JSON: not UTF-8")
+	errJSONItems   = fmt.Errorf("an array has more than %d elements", jsonMaxItems)
+)
 
 // jsonObject splits one object and nothing else. Duplicate keys are refused; values are split, not checked in depth.
 func jsonObject(b []byte) ([]jsonMember, error) { return jsonObjectInto(nil, b) }
@@ -64,6 +71,9 @@ func (p *jsonScan) members(buf []jsonMember) ([]jsonMember, error) {
 			}
 			p.space()
 		}
+		if len(buf)-first == jsonMaxItems {
+			return nil, p.fault(fmt.Sprintf("an object has more than %d keys", jsonMaxItems))
+		}
 		key, err := p.key()
 		if err != nil {
 			return nil, err
@@ -80,26 +90,44 @@ func (p *jsonScan) members(buf []jsonMember) ([]jsonMember, error) {
 	return buf, nil
 }
 
-// jsonArray splits one array and nothing else.
+// jsonArray splits one array of at most jsonMaxItems elements and nothing else.
 func jsonArray(b []byte) ([]json.RawMessage, error) {
-	if !utf8.Valid(b) {
-		return nil, errJSONNotUTF8
-	}
-	p := jsonScan{b: b}
-	p.space()
-	if p.i == len(p.b) || p.b[p.i] != '[' {
-		return nil, p.fault("an array was expected")
-	}
 	var out []json.RawMessage
-	err := p.eachItem(func() error {
-		v, err := p.value()
+	err := jsonEach(b, func(v json.RawMessage) error {
+		if len(out) == jsonMaxItems {
+			return errJSONItems
+		}
 		out = append(out, v)
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return out, p.end()
+	return out, nil
+}
+
+// jsonEach hands the elements of one array to take, one after another, however many there are; an error of take ends it. That
+// the whole text is an array is known only when it has returned nil. The values alias b.
+func jsonEach(b []byte, take func(json.RawMessage) error) error {
+	if !utf8.Valid(b) {
+		return errJSONNotUTF8
+	}
+	p := jsonScan{b: b}
+	p.space()
+	if p.i == len(p.b) || p.b[p.i] != '[' {
+		return p.fault("an array was expected")
+	}
+	err := p.eachItem(func() error {
+		v, err := p.value()
+		if err != nil {
+			return err
+		}
+		return take(v)
+	})
+	if err != nil {
+		return err
+	}
+	return p.end()
 }
 
 // eachItem calls f at each item of the array at the cursor; f reads it.
@@ -133,6 +161,10 @@ func (p *jsonScan) eachMember(f func(key []byte) error) error {
 			}
 			p.space()
 		}
+		if p.keys == jsonMaxItems {
+			return p.fault(fmt.Sprintf("an object and those around it have more than %d keys", jsonMaxItems))
+		}
+		p.keys++
 		raw, err := p.rawKey()
 		if err != nil {
 			return err
@@ -150,6 +182,7 @@ func (p *jsonScan) eachMember(f func(key []byte) error) error {
 	if key, twice := duplicateBytes(keys); twice {
 		return p.fault(fmt.Sprintf("key %s stands twice in the object that ends", quoteClip(string(key))))
 	}
+	p.keys -= len(keys)
 	return nil
 }
 
@@ -214,6 +247,7 @@ func checkJSON(b []byte) error {
 type jsonScan struct {
 	b     []byte
 	i     int
+	keys  int  // that are remembered, of all the objects the cursor is inside of
 	again bool // the text lies inside one that was split before, so its UTF-8 and its strings are known to be good
 }
 

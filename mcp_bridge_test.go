@@ -673,12 +673,12 @@ func TestLST08ModelText(t *testing.T) {
 // Secrets that stand in an entry itself are known ones.
 func TestEntrySecrets(t *testing.T) {
 	got := entrySecrets(serverEntry{Name: "s", Env: map[string]string{"API_KEY": "key-value-0001", "MODE": "not-a-secret", "TOKEN": "${TOKEN}", "A_TOKEN": "short"},
-		Headers: map[string]string{"Authorization": "Bearer bearer-value-1"}})
+		Headers: map[string]string{"Authorization": "Bearer bearer-value-1"}, URL: "https://mcp.test/mcp?api_key=query-value-1&api_key=query-value-2&q=not-a-secret&token=${TOKEN}"})
 	var names []string
 	for _, s := range got {
 		names = append(names, s.Name+"="+s.Value.reveal())
 	}
-	if want := "s/API_KEY=key-value-0001 s/Authorization=bearer-value-1"; strings.Join(names, " ") != want {
+	if want := "s/API_KEY=key-value-0001 s/Authorization=bearer-value-1 s/api_key=query-value-1 s/api_key=query-value-2"; strings.Join(names, " ") != want {
 		t.Errorf("entrySecrets = %v, want %s", names, want)
 	}
 }

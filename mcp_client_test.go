@@ -435,8 +435,13 @@ func TestLST01CursorCircle(t *testing.T) {
 		n++
 		return fmt.Sprintf(`{"tools":[{"name":"t%d","description":"%s","inputSchema":{}}],"nextCursor":"%d"}`, n, wide, n)
 	})
-	if l, err = c.listTools(t.Context()); err != nil || n != 5 || !strings.Contains(l.Incomplete, "20 MB") {
+	if l, err = c.listTools(t.Context()); err != nil || n != 3 || !strings.Contains(l.Incomplete, "10 MB") {
 		t.Errorf("after %d large pages: %q, %v", n, l.Incomplete, err)
+	}
+	// R2: cursors are kept too.
+	c, _ = listClient(t, func(*string) string { return `{"tools":[],"nextCursor":"` + wide + `"}` })
+	if l, err = c.listTools(t.Context()); err != nil || !strings.Contains(l.Incomplete, "64 KB") {
+		t.Errorf("a cursor of %d bytes: %q, %v", len(wide), l.Incomplete, err)
 	}
 	c, _ = listClient(t, func(*string) string { return `{"tools":"x"}` })
 	if _, err := c.listTools(t.Context()); err == nil || !strings.Contains(err.Error(), "tools") {

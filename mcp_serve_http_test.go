@@ -746,7 +746,7 @@ func TestServeOwnClient(t *testing.T) {
 	if err := tr.notify(ctx, rpcMessage{Method: methodInitialized}); err != nil {
 		t.Error(err)
 	}
-	if _, _, _, err := decodeToolList(ask(methodToolsList, `{}`).Result); err != nil {
+	if _, _, err := decodeToolList(ask(methodToolsList, `{}`).Result, func(toolDef) {}); err != nil {
 		t.Error(err)
 	}
 	res, err := decodeCallResult(ask(methodToolsCall, `{"name":"echo","arguments":{"text":"both ways"}}`).Result)

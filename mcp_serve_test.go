@@ -332,7 +332,8 @@ func TestServeW83W87List(t *testing.T) {
 	f := serveStart(t, modePrompt, nil)
 	session := f.open(t)
 	r := f.send(t, "POST", serveRequest("1", methodToolsList, "{}"), session)
-	tools, _, more, err := decodeToolList(r.rpc.Result)
+	var tools []toolDef
+	_, more, err := decodeToolList(r.rpc.Result, func(d toolDef) { tools = append(tools, d) })
 	if err != nil || more || len(tools) != len(f.list())+1 {
 		t.Fatalf("tools/list: %d tools, more %v, %v", len(tools), more, err)
 	}

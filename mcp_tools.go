@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	mcpListBytes    = 2 * mcpHTTPMaxBody // bytes of all pages together
-	mcpListWarnings = 20                 // warnings of one list; the rest are counted
+	mcpListBytes    = mcpHTTPMaxBody // bytes of all pages after which none is asked for
+	mcpCursorMax    = 64 << 10       // bytes of one cursor; each is kept, to see it come back
+	mcpListWarnings = 20             // warnings of one list; the rest are counted
 )
 
 // toolList is what a server lists. The raw parts of Tools are the list's own memory.
@@ -60,20 +61,19 @@ func (c *mcpClient) listOnce(ctx context.Context, renew bool) (toolList, error) 
 		if err != nil {
 			return toolList{}, err
 		}
-		tools, cursor, more, err := decodeToolList(raw)
-		if err != nil {
-			return toolList{}, err
-		}
-		for _, t := range tools {
+		cursor, more, err := decodeToolList(raw, func(t toolDef) {
 			if !l.add(t, names) {
 				unnamed++
 			}
+		})
+		if err != nil {
+			return toolList{}, err
 		}
 		size += len(raw)
 		if !more {
 			break
 		}
-		l.Incomplete = listEnd(page, size, len(l.Tools), cursors[cursor])
+		l.Incomplete = listEnd(page, size, len(l.Tools), len(cursor), cursors[cursor])
 		if l.Incomplete != "" {
 			break
 		}
@@ -93,10 +93,12 @@ func (c *mcpClient) listOnce(ctx context.Context, renew bool) (toolList, error) 
 }
 
 // listEnd says why the next page is not asked for, "" if it is.
-func listEnd(page, size, tools int, cursorAgain bool) string {
+func listEnd(page, size, tools, cursor int, cursorAgain bool) string {
 	switch {
 	case cursorAgain:
 		return "the server's list goes round in a circle: a cursor came back"
+	case cursor > mcpCursorMax:
+		return fmt.Sprintf("a cursor of the list has more than %d KB", mcpCursorMax>>10)
 	case page >= mcpMaxPages:
 		return fmt.Sprintf("the list has more than %d pages", mcpMaxPages)
 	case size >= mcpListBytes:

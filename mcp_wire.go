@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -293,25 +294,23 @@ type toolDef struct {
 	Warn         string
 }
 
-// decodeToolList splits a tools/list result. Each tool is looked at by itself, so that a bad one never sinks the list. more
+const mcpToolBytes = 2 << 20 // bytes of one tool's whole definition; of a larger one nothing but the name is kept
+
+// decodeToolList hands the tools of a tools/list result to take, one after another, as a list can name millions (R2). Each is
+// looked at by itself, so that a bad one never sinks the list; after an error what was taken is void. more
 // reports a further page; an empty cursor ends the list in the revisions up to 2025-11-25.
-func decodeToolList(raw json.RawMessage) (tools []toolDef, cursor string, more bool, err error) {
+func decodeToolList(raw json.RawMessage, take func(toolDef)) (cursor string, more bool, err error) {
 	members, err := jsonObject(raw)
 	if err != nil {
-		return nil, "", false, fmt.Errorf("tools/list result: %w", err)
+		return "", false, fmt.Errorf("tools/list result: %w", err)
 	}
 	found := false
 	for _, m := range members {
 		switch m.Key {
 		case "tools":
 			found = true
-			items, err := jsonArray(m.Value)
-			if err != nil {
-				return nil, "", false, fmt.Errorf("tools/list result: member tools: %w", err)
-			}
-			tools = make([]toolDef, 0, len(items))
-			for _, item := range items {
-				tools = append(tools, decodeTool(item))
+			if err := jsonEach(m.Value, func(item json.RawMessage) error { take(decodeTool(item)); return nil }); err != nil {
+				return "", false, fmt.Errorf("tools/list result: member tools: %w", err)
 			}
 		case "nextCursor":
 			cursor, _ = jsonString(m.Value)
@@ -319,12 +318,20 @@ func decodeToolList(raw json.RawMessage) (tools []toolDef, cursor string, more b
 		}
 	}
 	if !found {
-		return nil, "", false, errors.New("tools/list result: member tools is missing")
+		return "", false, errors.New("tools/list result: member tools is missing")
 	}
-	return tools, cursor, more, nil
+	return cursor, more, nil
 }
 
 func decodeTool(raw json.RawMessage) toolDef {
+	t := decodeToolParts(raw)
+	if len(raw) > mcpToolBytes {
+		return toolDef{Name: t.Name, Fault: cmp.Or(t.Fault, fmt.Sprintf("its definition has %d bytes, at most %d are taken", len(raw), mcpToolBytes))}
+	}
+	return t
+}
+
+func decodeToolParts(raw json.RawMessage) toolDef {
 	t := toolDef{Raw: raw}
 	members, err := jsonObject(raw)
 	if err != nil {
@@ -453,16 +460,21 @@ func (r *callResult) takeMember(p *jsonScan, key string) error {
 	return nil
 }
 
-// takeItem reads one item of the content. One that is broken inside is kept as it stands, and is no text.
+// takeItem reads one item of the content. What is more than an object of plain values is looked through to its bottom (R5).
 func (r *callResult) takeItem(p *jsonScan) error {
+	if len(r.Content) == jsonMaxItems {
+		return errJSONItems
+	}
 	start := p.i
 	var text json.RawMessage
 	var buf [4]jsonMember
-	if members, err := p.members(buf[:0]); err == nil {
+	members, err := p.members(buf[:0])
+	if err == nil {
 		text = itemText(members)
-	} else {
+	}
+	if err != nil || slices.ContainsFunc(members, func(m jsonMember) bool { return m.Value[0] == '{' || m.Value[0] == '[' }) {
 		p.i = start
-		if _, err := p.value(); err != nil {
+		if err := p.check(2); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -119,7 +121,8 @@ func TestDecodeToolList(t *testing.T) {
 		`{"name":"` + strings.Repeat("n", 1<<20) + `","inputSchema":{}}`,
 		`{"name":"twice","inputSchema":{"type":"object","type":"array"}}`,
 	}, ",") + `],"nextCursor":"p2"}`
-	tools, cursor, more, err := decodeToolList([]byte(list))
+	var tools []toolDef
+	cursor, more, err := decodeToolList([]byte(list), func(d toolDef) { tools = append(tools, d) })
 	if err != nil || cursor != "p2" || !more {
 		t.Fatalf("decodeToolList = cursor %q, %v, %v", cursor, more, err)
 	}
@@ -145,14 +148,52 @@ func TestDecodeToolList(t *testing.T) {
 // W21, F11: an empty cursor ends the list, an absent or null one too.
 func TestDecodeToolListEnd(t *testing.T) {
 	for in, want := range map[string]bool{`{"tools":[]}`: false, `{"tools":[],"nextCursor":""}`: false, `{"tools":[],"nextCursor":null}`: false, `{"tools":[],"nextCursor":"a"}`: true} {
-		if _, _, more, err := decodeToolList([]byte(in)); err != nil || more != want {
+		if _, more, err := decodeToolList([]byte(in), func(toolDef) {}); err != nil || more != want {
 			t.Errorf("decodeToolList(%s) more = %v, %v, want %v", in, more, err, want)
 		}
 	}
 	for _, in := range []string{`{}`, `{"tools":{}}`, `[]`, `null`} {
-		if _, _, _, err := decodeToolList([]byte(in)); err == nil {
+		if _, _, err := decodeToolList([]byte(in), func(toolDef) {}); err == nil {
 			t.Errorf("decodeToolList(%s) was taken", in)
 		}
+	}
+}
+
+// nestedKeys is an object of n keys, the last of which holds another, and so on, to the given depth.
+func nestedKeys(depth, n int) string {
+	var b strings.Builder
+	for d := range depth {
+		for i := range n - 1 {
+			fmt.Fprintf(&b, `%s"%d":0`, map[bool]string{true: "{", false: ","}[i == 0], i)
+		}
+		b.WriteString(`,"last":` + map[bool]string{true: "0", false: ""}[d == depth-1])
+	}
+	return b.String() + strings.Repeat("}", depth)
+}
+
+// R2: a list of millions of entries that are no tools costs no memory of their number; a huge definition is not kept.
+func TestR2ToolListCost(t *testing.T) {
+	list := []byte(`{"tools":[` + strings.Repeat("1,", 1_000_000) + `{"name":"big","description":"` + strings.Repeat("d", mcpToolBytes) + `"}]}`)
+	n, unnamed := 0, 0
+	var before, inside runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	_, _, err := decodeToolList(list, func(d toolDef) {
+		if n++; d.Name == "" {
+			unnamed++
+			return
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&inside)
+		if d.Name != "big" || d.Raw != nil || !strings.Contains(d.Fault, "definition") {
+			t.Errorf("%s: %d bytes kept, %s", d.Name, len(d.Raw), d.Fault)
+		}
+	})
+	if err != nil || n != 1_000_001 || unnamed != 1_000_000 {
+		t.Errorf("%d tools, %d unnamed, %v", n, unnamed, err)
+	}
+	if inside.HeapAlloc > before.HeapAlloc+16<<20 {
+		t.Errorf("reading the list holds %d bytes", inside.HeapAlloc-before.HeapAlloc)
 	}
 }
 
@@ -174,6 +215,16 @@ func TestDecodeCallResult(t *testing.T) {
 		{in: `{"isError":"yes"}`, bad: true},
 		{in: `{"structuredContent":{"a":1,"a":2}}`, bad: true},
 		{in: `[]`, bad: true},
+		// R5: nothing in a result stands twice, is cut short, or is nested without end.
+		{in: `{"content":[{"type":"text","text":"a","text":"b"}]}`, bad: true},
+		{in: `{"content":[{"type":"text","a":[1,,2]}]}`, bad: true},
+		{in: `{"content":[{"a":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + `}]}`, bad: true},
+		// R2: parts and keys that take many times their own size.
+		{in: `{"content":[` + strings.Repeat("1,", jsonMaxItems-1) + `1]}`, parts: jsonMaxItems},
+		{in: `{"content":[` + strings.Repeat("1,", jsonMaxItems) + `1]}`, bad: true},
+		{in: `{"structuredContent":` + nestedKeys(2, jsonMaxItems/2) + `}`, structured: nestedKeys(2, jsonMaxItems/2)},
+		{in: `{"structuredContent":` + nestedKeys(2, jsonMaxItems/2+1) + `}`, bad: true},
+		{in: nestedKeys(1, jsonMaxItems+1), bad: true},
 	} {
 		r, err := decodeCallResult([]byte(tc.in))
 		if (err != nil) != tc.bad {

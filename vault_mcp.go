@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -423,18 +424,28 @@ func (v *vault) wantsLogin(ctx context.Context, server string) (bool, error) {
 	return value != "", err
 }
 
-// entrySecrets gives the secret values that stand in an entry itself, in variables and headers that are named like one. A
-// reference is none: its value is the vault's or the environment's. Of "Bearer x" the secret is x.
+// entrySecrets gives the secret values that stand in an entry itself, in variables, headers and the address's query where they
+// are named like one. A reference is none: its value is the vault's or the environment's. Of "Bearer x" the secret is x.
 func entrySecrets(e serverEntry) []namedSecret {
 	var out []namedSecret
+	add := func(k, value string) {
+		if _, rest, ok := strings.Cut(value, " "); ok {
+			value = rest
+		}
+		if secretName(k) && len(value) >= secretEnvMin && !strings.Contains(value, "${") {
+			out = append(out, namedSecret{Name: e.Name + "/" + k, Value: secret(value)})
+		}
+	}
 	for _, pairs := range []map[string]string{e.Env, e.Headers} {
 		for _, k := range slices.Sorted(maps.Keys(pairs)) {
-			value := pairs[k]
-			if _, rest, ok := strings.Cut(value, " "); ok {
-				value = rest
-			}
-			if secretName(k) && len(value) >= secretEnvMin && !strings.Contains(value, "${") {
-				out = append(out, namedSecret{Name: e.Name + "/" + k, Value: secret(value)})
+			add(k, pairs[k])
+		}
+	}
+	if u, err := url.Parse(e.URL); err == nil { // one that is no URL is never dialled
+		query := u.Query()
+		for _, k := range slices.Sorted(maps.Keys(query)) {
+			for _, value := range query[k] {
+				add(k, value)
 			}
 		}
 	}
