@@ -31,7 +31,7 @@ type flagSpec struct {
 // globalFlags are known to every command.
 func globalFlags() []flagSpec {
 	return []flagSpec{
-		{Name: "json", Help: "one JSON document on stdout"},
+		{Name: "json", Help: "one JSON document on stdout; of a turn, one line an event"},
 		{Name: "root", Value: "DIR", Help: "the workspace (default: the current folder)"},
 		{Name: "home", Value: "DIR", Help: "tai's data folder (default: TAI_HOME, else the system's)"},
 		{Name: "profile", Value: "NAME", Help: "the profile to work in"},
@@ -72,6 +72,9 @@ func parseWords(words []string, specs []flagSpec) (args, rest []string, dash boo
 			args = append(args, w)
 			continue
 		}
+		if w == "-h" {
+			w = "--help"
+		}
 		name, value, inline := strings.Cut(strings.TrimLeft(w, "-"), "=")
 		k := slices.IndexFunc(specs, func(s flagSpec) bool { return s.Name == name })
 		if k < 0 || !strings.HasPrefix(w, "--") && len(name) > 1 {
@@ -83,6 +86,8 @@ func parseWords(words []string, specs []flagSpec) (args, rest []string, dash boo
 			return nil, nil, false, nil, usageError("", "flag --%s takes no value", spec.Name)
 		case spec.Value != "" && !inline && i+1 >= len(words):
 			return nil, nil, false, nil, usageError("", "flag --%s needs %s", spec.Name, spec.Value)
+		case spec.Value != "" && !inline && isFlag(words[i+1], specs):
+			return nil, nil, false, nil, usageError("--"+spec.Name+"="+words[i+1]+" if that is meant", "flag --%s needs %s, and %s is a flag", spec.Name, spec.Value, visibleLine(words[i+1]))
 		case spec.Value != "" && !inline:
 			i++
 			value = words[i]
@@ -95,6 +100,12 @@ func parseWords(words []string, specs []flagSpec) (args, rest []string, dash boo
 		flags[name] = append(flags[name], value)
 	}
 	return args, nil, false, flags, nil
+}
+
+// isFlag reports a word that is one of the flags as it stands.
+func isFlag(word string, specs []flagSpec) bool {
+	name, ok := strings.CutPrefix(word, "--")
+	return ok && slices.ContainsFunc(specs, func(s flagSpec) bool { return s.Name == name })
 }
 
 // nearest suggests the flag that a wrong one may have meant.
@@ -113,9 +124,15 @@ func failure(err error) *cliError {
 		return ce
 	}
 	ce := &cliError{Exit: exitFailed, Message: err.Error(), err: err}
+	if h, ok := errors.AsType[*hintedError](err); ok {
+		ce.Hint = h.Hint
+	}
 	if re, ok := errors.AsType[*refusedError](err); ok {
 		ce.Exit, ce.Rule, ce.Hint = exitRefused, re.Rule, re.Hint
 		return ce
+	}
+	if ue, ok := errors.AsType[*unresolvedError](err); ok && len(ue.Missing) > 0 {
+		ce.Hint = "tai secret set " + quoteWord(ue.Missing[0]) + " stores a value; a variable of that name does too"
 	}
 	he, isHTTP := errors.AsType[*mcpHTTPError](err)
 	_, own := errors.AsType[*credentialsError](err)
@@ -131,11 +148,11 @@ func failure(err error) *cliError {
 	case errors.Is(err, errServerUnknown):
 		ce.Hint = "tai mcp list shows the names"
 	case errors.Is(err, errNotEnabled):
-		ce.Exit, ce.Rule, ce.Hint = exitRefused, "enablement", "tai mcp enable SERVER allows it for the profile"
-	case errors.Is(err, errNoSuchTool):
-		ce.Hint = "tai mcp tools SERVER shows the names"
+		ce.Exit, ce.Rule = exitRefused, "enablement"
+	case errors.Is(err, errNoSuchTool) && ce.Hint == "":
+		ce.Hint = "tai tools list shows the names"
 	case errors.Is(err, errConnectTimeout):
-		ce.Hint = "a program that npx or uvx has to download first may need longer: run its command once by hand, then try again"
+		ce.Hint = "npx and uvx download a program at its first start: run the command once by hand until it is there, then try again"
 	case errors.Is(err, errBadArguments):
 		ce.Exit = exitUsage
 	}

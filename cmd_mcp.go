@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // configMax bounds a pasted config in bytes; normalize refuses what is larger.
@@ -53,6 +55,11 @@ func cmdMCPAdd(ctx context.Context, c *invocation) error {
 	}
 	if err := applyEntryFlags(c, res.Servers); err != nil {
 		return err
+	}
+	for i := range res.Servers {
+		if note := c.anchor(&res.Servers[i]); note != "" {
+			res.Notes = append(res.Notes, note)
+		}
 	}
 	c.say(res.Notes, "note")
 	c.say(res.Warnings, "warning")
@@ -100,11 +107,42 @@ func cmdMCPAdd(ctx context.Context, c *invocation) error {
 
 // addServer registers one entry. One that wants a login is stored, and a failure all the same: it cannot be used.
 func (c *invocation) addServer(ctx context.Context, e serverEntry) (registered, error) {
-	r, err := c.bridge.register(ctx, e, registerOptions{Profile: c.profileFlag, Yes: "--yes"})
+	o := registerOptions{Profile: c.profileFlag, Yes: "--yes"}
+	if c.errTerminal && !c.json {
+		o.Waiting = func() (done func() bool) {
+			return time.AfterFunc(addPatience, func() { // one write, and nothing waits for it
+				fmt.Fprintf(c.stderr, "tai: waiting for %s (npx and uvx download a program at its first start; Ctrl-C stops)\n", visibleLine(e.Name))
+			}).Stop
+		}
+	}
+	r, err := c.bridge.register(ctx, e, o)
 	if err == nil && r.Status == statusLogin {
 		err = &cliError{Exit: exitLogin, Message: fmt.Sprintf("mcp server %s: %s", quoteClip(r.Name), r.Hint), Hint: "add an Authorization header: tai mcp add " + quoteWord(r.Name) + " URL --header 'Authorization: Bearer ${TOKEN}'"}
 	}
 	return r, err
+}
+
+// addPatience is how long tai mcp add is silent about a server that does not answer yet.
+const addPatience = 3 * time.Second
+
+// anchor binds an entry whose command line names something in this folder to this folder, so that what was agreed to means the
+// same wherever tai runs later. It gives the note about it, "" where there is nothing to bind.
+func (c *invocation) anchor(e *serverEntry) string {
+	if e.Transport != "stdio" || e.Cwd != "" {
+		return ""
+	}
+	for _, word := range slices.Concat([]string{e.Command}, e.Args) {
+		named := word == "." || word == ".." || strings.HasPrefix(word, "./") || strings.HasPrefix(word, "../")
+		if !named && (word == "" || filepath.IsAbs(word) || word[0] == '-' || word == e.Command) {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(c.out.Dir, word)); err != nil && !named {
+			continue
+		}
+		e.Cwd = c.out.Dir
+		return fmt.Sprintf("%s will run in %s, because %q is relative to it", visibleLine(e.Name), visibleLine(c.out.Dir), visibleLine(word))
+	}
+	return ""
 }
 
 // endsAdding reports a failure that every further server of the source would meet too.

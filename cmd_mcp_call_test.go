@@ -82,7 +82,7 @@ func TestCLICallResults(t *testing.T) {
 		t.Errorf("structured: %s", got)
 	}
 	r.tai("mcp", "call", "fake", "protocol").fails(exitFailed, "-32602", "unknown tool")
-	r.tai("mcp", "call", "fake", "nothing").fails(exitFailed, "no such tool", "hint: tai mcp tools SERVER")
+	r.tai("mcp", "call", "fake", "nothing").fails(exitFailed, "no such tool", "hint: tai mcp tools fake")
 	r.tai("mcp", "call", "nobody", "echo").fails(exitFailed, "no such MCP server", "hint: tai mcp list")
 	r.tai("mcp", "call", "nobody", "echo", "--json").failsJSON(exitFailed)
 	r.tai("mcp", "call", "fake", "echo", "--permission-mode", "read-only").fails(exitRefused, "read-only", "hint: ")

@@ -218,7 +218,7 @@ func expandEntry(e serverEntry, env, vault func(string) (string, bool)) (expande
 	})
 	x.check(display, broken)
 	if len(x.faults) > 0 {
-		return serverEntry{}, display, fmt.Errorf("server %s: %w", confQuote(e.Name), errors.New(strings.Join(x.faults, "; ")))
+		return serverEntry{}, display, &unresolvedError{"server " + confQuote(e.Name) + ": " + strings.Join(x.faults, "; "), x.missing}
 	}
 	return display, display, nil
 }
@@ -228,7 +228,16 @@ type expander struct {
 	env, vault func(string) (string, bool)
 	field      string
 	faults     []string
+	missing    []string // names without a value that the vault could hold
 }
+
+// unresolvedError says which references of an entry have no value. Missing are names that tai secret set could give one.
+type unresolvedError struct {
+	text    string
+	Missing []string
+}
+
+func (e *unresolvedError) Error() string { return e.text }
 
 func (x *expander) fault(format string, args ...any) {
 	x.faults = append(x.faults, x.field+": "+fmt.Sprintf(format, args...))
@@ -270,6 +279,7 @@ func (x *expander) value(t refText, r refSpan, depth int) string {
 			return v
 		}
 		x.fault("the vault holds no secret named %s for ${input:%s}", confShow(r.name), confShow(r.name))
+		x.missing = append(x.missing, r.name)
 		return raw
 	case refOpen:
 		x.fault("%s is never closed", confClip(raw, refShown))
@@ -287,6 +297,7 @@ func (x *expander) value(t refText, r refSpan, depth int) string {
 		return v
 	case r.def < 0:
 		x.fault("%s is set neither in the environment nor in the vault", r.name)
+		x.missing = append(x.missing, r.name)
 		return raw
 	case depth >= refMaxDepth:
 		x.fault("defaults are nested deeper than %d levels", refMaxDepth)

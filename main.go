@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -46,6 +47,10 @@ func run(ctx context.Context, words []string, out outside) int {
 	inv, err := resolve(words, commands(), promptCommand())
 	if err == nil && inv.given("help") {
 		err = printHelp(out.Stdout, commands(), promptCommand(), inv.cmd.Path)
+		inv = nil
+	}
+	if err == nil && inv != nil && inv.cmd.Path == "help" && !asJSON {
+		err = printHelp(out.Stdout, commands(), promptCommand(), strings.Join(inv.args, " "))
 		inv = nil
 	}
 	if err == nil && inv != nil {

@@ -114,6 +114,16 @@ var (
 	errServerUnknown = errors.New("no such MCP server")
 )
 
+// hintedError is an error with the one thing to do about it.
+type hintedError struct {
+	err  error
+	Hint string
+}
+
+func (e *hintedError) Error() string { return e.err.Error() }
+
+func (e *hintedError) Unwrap() error { return e.err }
+
 // close ends all connections, several at a time. It is safe to call twice.
 func (b *mcpBridge) close() error {
 	b.mu.Lock()
@@ -364,7 +374,8 @@ func (b *mcpBridge) enabledServer(ctx context.Context, server, profile string) (
 		}
 	}
 	if !row.Profiles[profile] {
-		return serverRow{}, fmt.Errorf("mcp server %s: %w for profile %s", quoteClip(server), errNotEnabled, quoteClip(profile))
+		return serverRow{}, &hintedError{fmt.Errorf("mcp server %s: %w for profile %s", quoteClip(server), errNotEnabled, quoteClip(profile)),
+			"tai mcp enable " + quoteWord(server) + " allows it for the profile"}
 	}
 	return row, nil
 }

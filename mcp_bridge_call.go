@@ -92,7 +92,7 @@ func (b *mcpBridge) liveTool(ctx context.Context, row serverRow, ref toolRef, t 
 	}
 	live, ok := view.tools[ref.Tool]
 	if !ok {
-		return nil, fmt.Errorf("%w on %s: %s", errNoSuchTool, quoteClip(ref.Server), quoteClip(ref.Tool))
+		return nil, &hintedError{fmt.Errorf("%w on %s: %s", errNoSuchTool, quoteClip(ref.Server), quoteClip(ref.Tool)), "tai mcp tools " + quoteWord(ref.Server) + " shows the names"}
 	}
 	*t = live
 	return view, nil

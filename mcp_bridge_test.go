@@ -682,3 +682,21 @@ func TestEntrySecrets(t *testing.T) {
 		t.Errorf("entrySecrets = %v, want %s", names, want)
 	}
 }
+
+// A question's digest tells one entry from another, and is the same for the same one.
+func TestRegisterDigests(t *testing.T) {
+	f := newFakeHTTP(t)
+	r := newBridgeRig(t, modePrompt, "y")
+	digest := func(name string) string {
+		r.add(t, httpEntry(name, f))
+		_, after, _ := strings.Cut(r.asked.last(t), "digest ")
+		return strings.Fields(after)[0]
+	}
+	one, other := digest("one"), digest("other")
+	if one == other || len(one) != 64 {
+		t.Errorf("digests %s and %s", one, other)
+	}
+	if again := digest("one"); again != one {
+		t.Errorf("the same entry gives %s and %s", one, again)
+	}
+}

@@ -23,6 +23,9 @@ type registerOptions struct {
 	Parent  string // audit id of the call that caused it
 	Digest  string // of the mcp_add call that it is, "" for a command
 	Yes     string // what answers the question in its place, for the refusal's hint
+
+	// Waiting is told when the live check begins; what it gives is called when that ended. nil: nobody shows it.
+	Waiting func() (done func() bool)
 }
 
 // registered is what came of one entry.
@@ -56,6 +59,9 @@ func (b *mcpBridge) registerAudited(ctx context.Context, e serverEntry, o regist
 	}
 	own := newRedactor(entrySecrets(p.expanded)) // not stored yet, so nobody else knows them
 	err = b.decided(ctx, p.request, deed{Kind: "mcp-register", Subject: e.Name, Parent: o.Parent, Data: serverIdentity(e)}, func() (string, error) {
+		if o.Waiting != nil {
+			defer o.Waiting()()
+		}
 		r, err = b.verifyAndStore(ctx, p)
 		return r.Status, maskError(err, own.text)
 	})
@@ -154,7 +160,11 @@ func (b *mcpBridge) prepare(ctx context.Context, e serverEntry, o registerOption
 		before = shownText(was, b.cfg.GOOS)
 	}
 	p.request = b.startRequest(shown, p.profile, before, cmp.Or(o.Yes, "--yes"))
-	p.request.Digest = o.Digest
+	if p.request.Digest = o.Digest; o.Digest == "" {
+		if p.request.Digest, err = deedDigest("mcp_add", e); err != nil {
+			return p, err
+		}
+	}
 	return p, nil
 }
 
@@ -173,6 +183,15 @@ func fixedPlace(e serverEntry, dir string) serverEntry {
 		e.Command = filepath.Join(cmp.Or(e.Cwd, dir), e.Command)
 	}
 	return e
+}
+
+// deedDigest is the number of a deed that a person asked for by a command: the payload digest of what it is about.
+func deedDigest(deed string, about any) (string, error) {
+	args, err := json.Marshal(about)
+	if err != nil {
+		return "", fmt.Errorf("digest of %s: %w", deed, err)
+	}
+	return payloadDigest(deed, args)
 }
 
 // startRequest is the question whether an entry may be started or dialled, exactly as shown. before, if not empty and other
@@ -478,7 +497,11 @@ func (b *mcpBridge) grant(ctx context.Context, server string, names []string) ([
 	for _, row := range rows {
 		granted = append(granted, row.Tool)
 	}
-	req := policyRequest{Tool: "mcp_grant", Title: "approve these tools of the server " + strconv.Quote(server) + " as they are now?", Server: server, Destructive: true, Always: true, Yes: "--yes", Lines: lines, Danger: danger}
+	digest, err := deedDigest("mcp_grant", map[string]any{"server": server, "tools": granted})
+	if err != nil {
+		return nil, err
+	}
+	req := policyRequest{Tool: "mcp_grant", Digest: digest, Title: "approve these tools of the server " + strconv.Quote(server) + " as they are now?", Server: server, Destructive: true, Always: true, Yes: "--yes", Lines: lines, Danger: danger}
 	return granted, b.decided(ctx, req, deed{Kind: "mcp-grant", Subject: server}, func() (string, error) {
 		return "", errors.Join(v.grantTools(ctx, server, rows), b.forget(server))
 	})
@@ -498,7 +521,11 @@ func (b *mcpBridge) remove(ctx context.Context, server, yes string) error {
 		return err
 	}
 	shown := shownText(row.serverEntry, b.cfg.GOOS)
-	req := policyRequest{Tool: "mcp_remove", Title: "remove the server " + strconv.Quote(server) + " with its profile rows, pins and tokens?", Server: server, Destructive: true, Always: true, Yes: yes,
+	digest, err := deedDigest("mcp_remove", map[string]string{"server": server})
+	if err != nil {
+		return err
+	}
+	req := policyRequest{Tool: "mcp_remove", Digest: digest, Title: "remove the server " + strconv.Quote(server) + " with its profile rows, pins and tokens?", Server: server, Destructive: true, Always: true, Yes: yes,
 		Lines: []consentLine{{Label: "it is", Text: shown, Exact: true}}}
 	return b.decided(ctx, req, deed{Kind: "mcp-remove", Subject: server}, func() (string, error) {
 		if err := v.removeServer(ctx, server); err != nil {

@@ -216,7 +216,7 @@ func (p *policy) judgePrompt(r *policyRequest, call presetCall, unparsable bool)
 	case !r.Outside && p.digests[r.Tool+":"+r.Digest]:
 		return allowed(ruleDigest, false), ""
 	case r.Always:
-		ask = "what will run or be reached is always asked about"
+		ask = "this is always asked about"
 	case r.Outside:
 		ask = "it touches a path outside the root"
 	case unparsable:
@@ -319,9 +319,9 @@ func (p *policy) settle(ctx context.Context, r policyRequest, answer consentAnsw
 		d.Rule = ruleAllow + ps.ID
 		return d
 	case choiceWhy:
-		return decision{Rule: ruleRefused, Reason: "the person said no: " + answer.Why}
+		return decision{Rule: ruleRefused, Reason: answer.Why}
 	}
-	return decision{Rule: ruleRefused, Reason: "the person said no"}
+	return decision{Rule: ruleRefused, Reason: "nothing was done"}
 }
 
 // lasting is the preset that "always in this workspace" would write for r; false where none would cover just what was shown.

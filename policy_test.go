@@ -112,7 +112,7 @@ func TestPOL01Table(t *testing.T) {
 func TestPOL01Asked(t *testing.T) {
 	for key, want := range map[string]decision{
 		"y": {Allow: true, Rule: "consent"}, "s": {Allow: true, Rule: "consent"},
-		"n": {Rule: "person said no", Reason: "the person said no"}, "w": {Rule: "person said no", Reason: "the person said no: too wide"},
+		"n": {Rule: "person said no", Reason: "nothing was done"}, "w": {Rule: "person said no", Reason: "too wide"},
 		"yy": {Rule: "person said no", Reason: "the answer was none of those offered"}, "a": {Rule: "person said no", Reason: "the answer was none of those offered"},
 	} {
 		f := &fakePrompter{keys: []string{key}}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A flag that takes a value never swallows another flag; --help is help wherever it stands.
+func TestFlagsSwallowNoFlags(t *testing.T) {
+	r := newCLIRig(t)
+	r.tai("--serve-mcp", "--help").fails(exitUsage, "--serve-mcp needs KEY", "--help is a flag")
+	r.tai("mcp", "add", "x", "--name", "--json", "--yes").failsJSON(exitUsage)
+	if out := r.tai("mcp", "add", "-h").ok(); !strings.Contains(out, "example:") {
+		t.Errorf("-h gives %q", out)
+	}
+	if out := r.tai("help").ok(); !strings.Contains(out, "--mcp-port") {
+		t.Errorf("the help lacks the flags of tai without a command:\n%s", out)
+	}
+}
+
+// What was approved in one folder means the same in another.
+func TestAddAnchorsRelativeEntries(t *testing.T) {
+	r := newCLIRig(t)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env, err := json.Marshal(map[string]string{"TAI_TEST_FAKE": "stdio"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := func(name, arg string) string {
+		return `{"mcpServers":{"` + name + `":{"command":` + string(appendJSONString(nil, exe)) + `,"args":["` + arg + `"],"env":` + string(env) + `}}}`
+	}
+	r.tai("mcp", "add", config("here", "."), "--yes").errHas("will run in " + r.dir)
+	if err := os.Mkdir(filepath.Join(r.dir, "docs"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.tai("mcp", "add", config("docs", "docs"), "--yes").errHas("will run in "+r.dir, `"docs" is relative`)
+	if c := r.tai("mcp", "add", config("plain", "word"), "--yes"); c.code != exitDone || strings.Contains(c.err, "will run in") {
+		t.Errorf("an entry without a path: exit %d, %s", c.code, c.err)
+	}
+	first := r.dir
+	r.dir = t.TempDir()
+	c := r.tai("mcp", "add", "here", "--yes")
+	if c.ok(); strings.Contains(c.err, "will run in "+r.dir) {
+		t.Errorf("the stored entry moved from %s: %s", first, c.err)
+	}
+}
+
+// Hints can be pasted: they hold the names at hand.
+func TestHintsHoldNames(t *testing.T) {
+	r := newCLIRig(t)
+	r.tai("mcp", "add", "lit", "--yes", "--env", "TOKEN=${GITHUB_TOKEN}", "--", "cat").fails(exitFailed, "GITHUB_TOKEN", "hint: tai secret set GITHUB_TOKEN")
+	f := newFakeHTTP(t)
+	r.tai("mcp", "add", "web", f.URL+"/mcp", "--yes").ok()
+	r.tai("mcp", "disable", "web").ok()
+	r.tai("mcp", "call", "web", "echo").fails(exitRefused, "hint: tai mcp enable web")
+}
