@@ -208,7 +208,7 @@ func (c *invocation) printTools(rows []serverRow, lists map[string][]listedTool)
 		if len(rows) > 1 {
 			where = visibleLine(t.Server) + "  "
 		}
-		fmt.Fprintf(c.stdout, "%s%s  %s\n", where, visibleLine(t.Tool), what)
+		fmt.Fprintf(c.stdout, "%s%s  %s\n", where, visibleLine(clip(t.Tool, mcpNameMax)), what)
 	}
 	return nil
 }

@@ -363,3 +363,19 @@ func TestCLIProfiles(t *testing.T) {
 		t.Errorf("vault: %v, %v", v, err)
 	}
 }
+
+// LST-05: a long name is told by its start and size, not printed whole.
+func TestLST05LongNameListed(t *testing.T) {
+	r := newCLIRig(t)
+	e := stdioEntry(t, "x", fakeStdio{Tools: `[{"name":"` + strings.Repeat("n", 50_000) + `","inputSchema":{"type":"object"}},{"name":"ok","inputSchema":{"type":"object"}}]`})
+	b, err := json.Marshal(map[string]any{"command": e.Command, "env": e.Env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.in = strings.NewReader(`{"mcpServers":{"x":` + string(b) + `}}`)
+	r.tai("mcp", "add", "-", "--yes").ok()
+	run := r.tai("mcp", "tools", "x")
+	if run.ok(); len(run.out) > 2<<10 || !strings.Contains(run.out, "(50000 bytes)") || !strings.Contains(run.out, "ok") {
+		t.Errorf("mcp tools prints %d bytes: %s", len(run.out), clip(run.out, 300))
+	}
+}

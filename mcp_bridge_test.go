@@ -700,3 +700,22 @@ func TestRegisterDigests(t *testing.T) {
 		t.Errorf("the same entry gives %s and %s", one, again)
 	}
 }
+
+// R9: where a person's own entry puts a secret on a command line, tai says so, without its value.
+func TestR9SecretOnCommandLine(t *testing.T) {
+	for _, tc := range []struct {
+		args []string
+		want string // what is named
+	}{
+		{[]string{"--api-key=key-value-0001"}, `"--api-key"`},
+		{[]string{"--token", "token-value-01"}, `"--token"`},
+		{[]string{"--dsn", "${DB_PASSWORD}"}, `"DB_PASSWORD"`},
+		{[]string{"--max-tokens=4096", "--verbose", "token-value-01", "${HOME}"}, ""},
+		{[]string{"--token"}, ""},
+	} {
+		got := strings.Join(argumentSecrets(serverEntry{Transport: "stdio", Command: "x", Args: tc.args}), "\n")
+		if tc.want == "" && got != "" || !strings.Contains(got, tc.want) || strings.Contains(got, "value-0") {
+			t.Errorf("argumentSecrets(%q) = %q, want %s named", tc.args, got, tc.want)
+		}
+	}
+}

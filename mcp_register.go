@@ -265,7 +265,7 @@ func (b *mcpBridge) look(ctx context.Context, expanded serverEntry) (toolList, e
 // registerTools judges the live list. A new server's tools are granted by the consent it came in with; those of a server that
 // is the same as before keep their pins, so that adding it again grants nothing that changed.
 func (b *mcpBridge) registerTools(ctx context.Context, v *vault, p registration, list toolList, r *registered) ([]toolRow, error) {
-	r.Warnings = list.Warnings
+	r.Warnings = append(argumentSecrets(p.entry), list.Warnings...)
 	if list.Incomplete != "" {
 		r.Warnings = append(r.Warnings, "the tool list is incomplete: "+list.Incomplete)
 	}
@@ -336,6 +336,31 @@ func hasAuthorization(headers map[string]string) bool {
 		}
 	}
 	return false
+}
+
+// argumentSecrets warns of each argument of an entry that by its name is a secret (R9): other programs of the machine can read
+// a command line. It names the argument and never shows it.
+func argumentSecrets(e serverEntry) []string {
+	var places []string
+	for i, arg := range e.Args {
+		name, value, joined := strings.Cut(arg, "=")
+		if !joined && i+1 < len(e.Args) {
+			value = e.Args[i+1]
+		}
+		if strings.HasPrefix(name, "-") && secretName(strings.TrimLeft(name, "-")) && len(value) >= secretEnvMin && !strings.Contains(value, "${") {
+			places = append(places, quoteClip(name))
+		}
+	}
+	for _, ref := range entryReferences(e) {
+		if strings.HasPrefix(ref.Field, "args[") && secretName(ref.Name) {
+			places = append(places, quoteClip(ref.Name))
+		}
+	}
+	var out []string
+	for _, p := range places {
+		out = append(out, "the value of "+p+" stands on the server's command line, where other programs of this machine can read it; use a variable (env) if the server takes one")
+	}
+	return out
 }
 
 // shownEntry expands an entry for a person's eyes: what comes from the vault, or from a variable that is named like a secret,
