@@ -45,7 +45,7 @@ const originHTTP = "http"
 type app struct {
 	out         outside
 	stdin       io.Reader
-	stdout      io.Writer
+	stdout      *checkedWriter
 	stderr      io.Writer
 	outTerminal bool
 	errTerminal bool
@@ -78,7 +78,7 @@ type app struct {
 
 // openApp makes the parts that cost nothing; files are opened when a command needs them.
 func openApp(out outside, flags map[string][]string, use storeUse, origin string) (*app, error) {
-	a := &app{out: out, stdin: out.Stdin, stdout: out.Stdout, stderr: out.Stderr, goos: out.GOOS, origin: origin, use: use}
+	a := &app{out: out, stdin: out.Stdin, stdout: &checkedWriter{w: out.Stdout}, stderr: out.Stderr, goos: out.GOOS, origin: origin, use: use}
 	a.outTerminal, a.errTerminal = writerIsTerminal(out.Stdout), writerIsTerminal(out.Stderr)
 	in, isFile := out.Stdin.(*os.File)
 	a.inTerminal = isFile && isTerminal(in)
@@ -213,6 +213,28 @@ func absolute(path, dir string) string {
 	return filepath.Join(dir, path)
 }
 
+// checkedWriter remembers that something could not be written, so that a command whose answer went nowhere does not end well.
+type checkedWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (c *checkedWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	if err != nil && c.err == nil {
+		c.err = err
+	}
+	return n, err
+}
+
+// fault is what kept the answer from being written.
+func (c *checkedWriter) fault() error {
+	if c.err == nil {
+		return nil
+	}
+	return fmt.Errorf("write the answer: %w", c.err)
+}
+
 func writerIsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && isTerminal(f)
@@ -228,6 +250,9 @@ func (a *app) vault(ctx context.Context) (*vault, error) {
 			mode = vaultWrite
 		}
 		store, err := openVault(ctx, a.home, mode, a.out.Now)
+		if errors.Is(err, errVaultReadOnly) && a.use == storeThere {
+			store, err = openVault(ctx, a.home, vaultRead, a.out.Now) // reading still works; a write tells what is wrong (VLT-04)
+		}
 		if err != nil && ctx.Err() != nil {
 			return nil, err // whoever gave up: the next one may try again
 		}

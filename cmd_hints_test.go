@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A flag that takes a value never swallows another flag; --help is help wherever it stands.
@@ -59,4 +63,44 @@ func TestHintsHoldNames(t *testing.T) {
 	r.tai("mcp", "add", "web", f.URL+"/mcp", "--yes").ok()
 	r.tai("mcp", "disable", "web").ok()
 	r.tai("mcp", "call", "web", "echo").fails(exitRefused, "hint: tai mcp enable web")
+}
+
+// brokenPipe is an output that takes nothing.
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+// An answer that could not be written is no success.
+func TestUnwrittenAnswerFails(t *testing.T) {
+	for _, words := range [][]string{{"version"}, {"mcp", "list"}, {"tools", "list"}, {"mcp", "list", "--json"}} {
+		var stderr bytes.Buffer
+		dir := t.TempDir()
+		code := run(t.Context(), words, outside{Stdin: strings.NewReader(""), Stdout: brokenPipe{},
+			Stderr: &stderr, GOOS: runtime.GOOS, Now: time.Now, Dir: dir}.at(dir))
+		if code != exitFailed || !strings.Contains(stderr.String(), "no space left") {
+			t.Errorf("tai %q: exit %d, %s", words, code, &stderr)
+		}
+	}
+}
+
+// at gives an outside whose home is dir.
+func (o outside) at(dir string) outside {
+	o.Getenv = func(name string) string {
+		if name == "HOME" {
+			return dir
+		}
+		return ""
+	}
+	return o
+}
+
+// STD-06: lines that are no messages are skipped, and the person is told once.
+func TestSTD06AddTellsOfNoise(t *testing.T) {
+	r := newCLIRig(t)
+	e := stdioEntry(t, "noisy", fakeStdio{Start: []fakeStep{{Out: "Notes server ready\n"}}})
+	c := r.tai("mcp", "add", "noisy", "--yes", "--env", "TAI_TEST_FAKE=stdio", "--env", "TAI_FAKE_STDIO="+e.Env["TAI_FAKE_STDIO"], "--", e.Command)
+	c.ok()
+	if n := strings.Count(c.err, "Notes server ready"); n != 1 {
+		t.Errorf("told %d times:\n%s", n, c.err)
+	}
 }

@@ -222,7 +222,7 @@ func TestServeCmdSRV20Bind(t *testing.T) {
 		}
 	}
 	var stdout strings.Builder
-	a.json, a.stdout = true, &stdout
+	a.json, a.stdout = true, &checkedWriter{w: &stdout}
 	if err := a.serveNotice(func(string) {}, "127.0.0.1:8765", "K", "default", 3); err != nil {
 		t.Fatal(err)
 	}

@@ -71,8 +71,8 @@ func execute(ctx context.Context, inv *invocation, out outside) error {
 		inv.cmd.Origin = originHTTP
 	}
 	if inv.cmd.Alone || inv.given("version") {
-		inv.app, inv.json, inv.life = &app{out: out, stdout: out.Stdout, stderr: out.Stderr}, inv.given("json"), ctx
-		return inv.cmd.Run(ctx, inv)
+		inv.app, inv.json, inv.life = &app{out: out, stdout: &checkedWriter{w: out.Stdout}, stderr: out.Stderr}, inv.given("json"), ctx
+		return cmp.Or(inv.cmd.Run(ctx, inv), inv.stdout.fault())
 	}
 	a, err := openApp(out, inv.flags, inv.cmd.Store, cmp.Or(inv.cmd.Origin, "cli"))
 	if err != nil {
@@ -88,6 +88,7 @@ func execute(ctx context.Context, inv *invocation, out outside) error {
 	if err == nil {
 		err = inv.cmd.Run(ctx, inv)
 	}
+	err = cmp.Or(err, a.stdout.fault())
 	if closeErr := a.close(); closeErr != nil && err == nil {
 		return closeErr
 	} else if closeErr != nil {

@@ -331,7 +331,7 @@ func (b *mcpBridge) list(ctx context.Context, client *mcpClient, row serverRow) 
 			return nil, nil, err
 		}
 	}
-	view := &bridgeView{client: client, tools: make(map[string]bridgeTool, len(tools)), warnings: live.Warnings, partial: live.Incomplete}
+	view := &bridgeView{client: client, tools: make(map[string]bridgeTool, len(tools)), warnings: append(live.Warnings, client.noise()...), partial: live.Incomplete}
 	for _, t := range tools {
 		if _, twice := view.tools[t.Name]; !twice && t.Name != "" {
 			view.tools[t.Name] = bridgeTool{State: t.State, Reason: t.Reason, Hash: t.Hash, Output: bytes.Clone(t.OutputSchema)}

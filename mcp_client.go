@@ -348,6 +348,16 @@ func (c *mcpClient) version() string {
 // stale reports that the tool list may have changed since it was last read: the server said so, or the session is a new one.
 func (c *mcpClient) stale() bool { return c.changed.Load() }
 
+// noise is what a person should know of lines that the server wrote where only messages belong (STD-06).
+func (c *mcpClient) noise() []string {
+	if n, ok := c.t.(interface{ noise() string }); ok {
+		if text := n.noise(); text != "" {
+			return []string{text}
+		}
+	}
+	return nil
+}
+
 // alive reports whether the next call can reach the server, as far as is known.
 func (c *mcpClient) alive() bool {
 	if t, ok := c.t.(interface{ alive() bool }); ok && !t.alive() {

@@ -259,6 +259,7 @@ func (b *mcpBridge) look(ctx context.Context, expanded serverEntry) (toolList, e
 		return toolList{}, err
 	}
 	list, err := client.listTools(ctx)
+	list.Warnings = append(list.Warnings, client.noise()...)
 	return list, errors.Join(err, client.close())
 }
 

@@ -511,6 +511,16 @@ func (t *stdioTransport) answerLoop() {
 	}
 }
 
+// noise tells of the lines on the server's stdout that were skipped because they are no messages; "" if there were none.
+func (t *stdioTransport) noise() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.skipped == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d lines on its stdout are no messages and were skipped, the first: %s", t.skipped, t.skippedA)
+}
+
 // diagnostics says what the child wrote beside its messages, made visible; "" if nothing.
 func (t *stdioTransport) diagnostics() string {
 	var parts []string
