@@ -104,3 +104,26 @@ func TestSTD06AddTellsOfNoise(t *testing.T) {
 		t.Errorf("told %d times:\n%s", n, c.err)
 	}
 }
+
+// Connecting to several servers shows each with its state and time on a terminal, and nothing in a pipe or for one server.
+func TestConnectProgress(t *testing.T) {
+	var stderr bytes.Buffer
+	c := &invocation{app: &app{errTerminal: true, stderr: &stderr}}
+	show := c.progress(2)
+	show(connectState{Server: "one"})
+	show(connectState{Server: "two\x1b[2J"})
+	show(connectState{Server: "one", Done: true, Tools: 3, Took: 40 * time.Millisecond})
+	show(connectState{Server: "two\x1b[2J", Done: true, Err: errors.New("gone"), Took: 2 * time.Second})
+	for _, want := range []string{"one  connecting…", "one  3 tools in 40 ms", `two\u001b[2J  failed after 2.0 s`} {
+		if !strings.Contains(stderr.String(), want) {
+			t.Errorf("no %q in:\n%s", want, &stderr)
+		}
+	}
+	if c.progress(1) != nil {
+		t.Error("one server has a progress display")
+	}
+	c.errTerminal = false
+	if c.progress(2) != nil {
+		t.Error("a pipe gets a progress display")
+	}
+}
