@@ -127,3 +127,27 @@ func TestConnectProgress(t *testing.T) {
 		t.Error("a pipe gets a progress display")
 	}
 }
+
+// A secret on a server's command line stands in no list and no log.
+func TestSecretArgumentsMasked(t *testing.T) {
+	in := []string{"--api-key", "sk-made-up-0001", "--token=made-up-0002", "--tokens-file", "x", "--mode=fast-and-long", "--password", "${DB_PASSWORD}", "made-up-0003"}
+	want := "--api-key [secret] --token=[secret] --tokens-file x --mode=fast-and-long --password ${DB_PASSWORD} made-up-0003"
+	if got := strings.Join(maskArguments(in), " "); got != want {
+		t.Errorf("maskArguments = %s, want %s", got, want)
+	}
+	r := newCLIRig(t)
+	e := stdioEntry(t, "s", fakeStdio{})
+	r.tai("mcp", "add", "s", "--yes", "--env", "TAI_TEST_FAKE=stdio", "--", e.Command, "--api-key=made-up-0004").ok()
+	r.tai("mcp", "list").hides("made-up-0004")
+	r.tai("mcp", "list", "--json").hides("made-up-0004")
+	logs, err := filepath.Glob(filepath.Join(r.home, "runs", "*"+auditExtension))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("logs %v, %v", logs, err)
+	}
+	for _, name := range logs {
+		b, err := os.ReadFile(name)
+		if err != nil || bytes.Contains(b, []byte("made-up-0004")) {
+			t.Errorf("%s holds the secret: %s, %v", name, b, err)
+		}
+	}
+}

@@ -58,7 +58,9 @@ func (b *mcpBridge) registerAudited(ctx context.Context, e serverEntry, o regist
 		return registered{}, err
 	}
 	own := newRedactor(entrySecrets(p.expanded)) // not stored yet, so nobody else knows them
-	err = b.decided(ctx, p.request, deed{Kind: "mcp-register", Subject: e.Name, Parent: o.Parent, Data: serverIdentity(e)}, func() (string, error) {
+	masked := e
+	masked.Args = maskArguments(e.Args)
+	err = b.decided(ctx, p.request, deed{Kind: "mcp-register", Subject: e.Name, Parent: o.Parent, Data: serverIdentity(masked)}, func() (string, error) {
 		if o.Waiting != nil {
 			defer o.Waiting()()
 		}
@@ -343,15 +345,7 @@ func hasAuthorization(headers map[string]string) bool {
 // a command line. It names the argument and never shows it.
 func argumentSecrets(e serverEntry) []string {
 	var places []string
-	for i, arg := range e.Args {
-		name, value, joined := strings.Cut(arg, "=")
-		if !joined && i+1 < len(e.Args) {
-			value = e.Args[i+1]
-		}
-		if strings.HasPrefix(name, "-") && secretName(strings.TrimLeft(name, "-")) && len(value) >= secretEnvMin && !strings.Contains(value, "${") {
-			places = append(places, quoteClip(name))
-		}
-	}
+	eachSecretArgument(e.Args, func(name string, _ int, _ bool) { places = append(places, quoteClip(name)) })
 	for _, ref := range entryReferences(e) {
 		if strings.HasPrefix(ref.Field, "args[") && secretName(ref.Name) {
 			places = append(places, quoteClip(ref.Name))
