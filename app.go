@@ -194,6 +194,37 @@ func homeFolder(flag string, out outside) (string, error) {
 	return filepath.Join(user, ".local", "share", "tai"), nil
 }
 
+// configFolder finds the folder of tai's settings, apart from its data: the key files are there, so that a copy of the data alone opens
+// nothing. It is "" where the system names none.
+func configFolder(out outside) string {
+	user := out.Getenv("HOME")
+	switch out.GOOS {
+	case "windows":
+		if dir := out.Getenv("APPDATA"); dir != "" {
+			return filepath.Join(dir, "tai")
+		}
+		return ""
+	case "darwin": // Application Support holds the data
+	default:
+		if dir := out.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+			return filepath.Join(dir, "tai")
+		}
+	}
+	if user == "" {
+		return ""
+	}
+	return filepath.Join(user, ".config", "tai")
+}
+
+// keys is what this run can open a sealed vault with.
+func (a *app) keys() vaultKeys {
+	k := vaultKeys{}
+	if dir := configFolder(a.out); dir != "" {
+		k.Dir = filepath.Join(dir, "keys")
+	}
+	return k
+}
+
 // rootFolder resolves the workspace once, so that a link changed later moves nothing (ROO-05).
 func rootFolder(flag, dir string) (string, error) {
 	root, err := filepath.EvalSymlinks(absolute(flag, dir))
@@ -249,9 +280,9 @@ func (a *app) vault(ctx context.Context) (*vault, error) {
 		if _, there, err := vaultPath(a.home); a.use == storeWrite || a.use == storeThere && err == nil && there {
 			mode = vaultWrite
 		}
-		store, err := openVault(ctx, a.home, mode, a.out.Now)
+		store, err := openVault(ctx, a.home, mode, a.out.Now, a.keys())
 		if errors.Is(err, errVaultReadOnly) && a.use == storeThere {
-			store, err = openVault(ctx, a.home, vaultRead, a.out.Now) // reading still works; a write tells what is wrong (VLT-04)
+			store, err = openVault(ctx, a.home, vaultRead, a.out.Now, a.keys()) // reading still works; a write tells what is wrong (VLT-04)
 		}
 		if err != nil && ctx.Err() != nil {
 			return nil, err // whoever gave up: the next one may try again

@@ -20,7 +20,7 @@ func TestPromptAtTerminal(t *testing.T) {
 		var stdout, stderr bytes.Buffer
 		ctx, cancel := context.WithTimeout(t.Context(), termWait)
 		code := run(ctx, append([]string{"--home", t.TempDir()}, tc.words...), outside{
-			Getenv: func(string) string { return "" }, Stdin: p.slave, Stdout: &stdout, Stderr: &stderr, GOOS: "linux", Now: time.Now, Dir: t.TempDir(),
+			Getenv: testEnv(t.TempDir()), Stdin: p.slave, Stdout: &stdout, Stderr: &stderr, GOOS: "linux", Now: time.Now, Dir: t.TempDir(),
 		})
 		cancel()
 		if code != exitUsage || !strings.Contains(stderr.String(), tc.want) {

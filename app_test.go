@@ -20,7 +20,7 @@ import (
 func appOver(t *testing.T, goos string, environ ...string) *app {
 	t.Helper()
 	a, err := openApp(outside{
-		Getenv: func(string) string { return "" }, Environ: environ, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, GOOS: goos, Now: time.Now, Dir: t.TempDir(),
+		Getenv: testEnv(t.TempDir()), Environ: environ, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, GOOS: goos, Now: time.Now, Dir: t.TempDir(),
 	}, map[string][]string{"home": {t.TempDir()}}, storeWrite, "cli")
 	if err != nil {
 		t.Fatal(err)

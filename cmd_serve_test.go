@@ -67,6 +67,7 @@ func serveOutside(t *testing.T, env map[string]string) outside {
 	if env == nil {
 		env = map[string]string{}
 	}
+	env["HOME"], env["XDG_CONFIG_HOME"] = t.TempDir(), t.TempDir()
 	env["TAI_HOME"] = filepath.Join(t.TempDir(), "home")
 	for k, v := range env {
 		out.Environ = append(out.Environ, k+"="+v)

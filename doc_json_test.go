@@ -192,7 +192,7 @@ func TestDocJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	home := t.TempDir()
-	r := &docRig{t: t, home: home, dir: t.TempDir(), env: map[string]string{"TAI_HOME": home, "DOC_KEY": "a-value-kept-secret", "PATH": os.Getenv("PATH"), "HOME": home}}
+	r := &docRig{t: t, home: home, dir: t.TempDir(), env: map[string]string{"TAI_HOME": home, "DOC_KEY": "a-value-kept-secret", "PATH": os.Getenv("PATH"), "HOME": home, "XDG_CONFIG_HOME": t.TempDir()}}
 	seen, run := map[string]map[string]bool{}, map[string]bool{}
 	do := func(want int, stdin string, words ...string) string {
 		t.Helper()
@@ -279,7 +279,7 @@ func docVault(t *testing.T, r *docRig, do func(int, string, ...string) string) {
 	do(0, "", "profile", "list")
 	do(0, "", "profile", "use", "default")
 	do(0, "", "profile", "delete", "work")
-	v, err := openVault(t.Context(), r.home, vaultWrite, time.Now)
+	v, err := openVault(t.Context(), r.home, vaultWrite, time.Now, testKeys())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +328,7 @@ func TestDocEvents(t *testing.T) {
 		chatStream(1<<16, chatCall(0, "c1", "shell_run", `{"command":"rm x"}`), chatStop("tool_calls"), "[DONE]"),
 		chatStream(1<<16, chatText("done"), chatStop("stop"), "[DONE]"))
 	home := t.TempDir()
-	r := &docRig{t: t, home: home, dir: t.TempDir(), env: map[string]string{"TAI_HOME": home, "TAI_BASE_URL": model.URL + "/v1", "TAI_MODEL": "m"}}
+	r := &docRig{t: t, home: home, dir: t.TempDir(), env: map[string]string{"TAI_HOME": home, "TAI_BASE_URL": model.URL + "/v1", "TAI_MODEL": "m", "HOME": home, "XDG_CONFIG_HOME": t.TempDir()}}
 	code, out, errs := r.run("", "--json", "do it")
 	if code != 0 {
 		t.Fatalf("exit %d: %s%s", code, out, errs)

@@ -306,7 +306,7 @@ func TestDocVault(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(\w+)\(([^)]*)\)`).FindAllStringSubmatch(text, -1) {
 		doc[m[1]] = m[2]
 	}
-	v, err := openVault(t.Context(), t.TempDir(), vaultWrite, time.Now)
+	v, err := openVault(t.Context(), t.TempDir(), vaultWrite, time.Now, testKeys())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -578,6 +578,7 @@ func TestDocEnvironment(t *testing.T) {
 		}
 		for _, goos := range []string{"linux", "darwin", "windows"} {
 			homeFolder("", outside{Getenv: get, GOOS: goos, Dir: "/"})
+			configFolder(outside{Getenv: get, GOOS: goos, Dir: "/"})
 		}
 		findEndpoint(get)
 		newProxyRules(get)

@@ -34,6 +34,7 @@ var layerOf = map[string]float64{
 	"tool_mcp.go": 5.0, "ask.go": 5.8, "cli.go": 5.9, "app.go": 6.0, "cmd.go": 6.1,
 	"cmd_mcp_call.go": 6.2, "cmd_vault.go": 6.2, "cmd_audit.go": 6.2, "cmd_help.go": 6.2, "cmd_mcp.go": 6.3, "cmd_tools.go": 6.3,
 	"cmd_serve.go": 6.2, "cmd_resolve.go": 6.4, "repl.go": 6.5,
+	"vault_keys.go": 0.4, "vault_seal.go": 1.05,
 	"main.go": 7,
 }
 

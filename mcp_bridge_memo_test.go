@@ -29,7 +29,7 @@ func TestBridgeMemoSeesWrites(t *testing.T) {
 	if _, err := call(); !errors.Is(err, errNotEnabled) {
 		t.Errorf("after it was disabled here: %v", err)
 	}
-	other, err := openVault(ctx, r.dir, vaultWrite, time.Now)
+	other, err := openVault(ctx, r.dir, vaultWrite, time.Now, testKeys())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func (a *bridgeAsker) count() int {
 func newBridgeRig(t testing.TB, mode approvalMode, answer string) *bridgeRig {
 	t.Helper()
 	r := &bridgeRig{dir: t.TempDir(), mode: mode, asked: &bridgeAsker{answer: answer}, env: map[string]string{}}
-	v, err := openVault(context.Background(), r.dir, vaultWrite, time.Now)
+	v, err := openVault(context.Background(), r.dir, vaultWrite, time.Now, testKeys())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/pprof"
 	"slices"
@@ -123,7 +124,7 @@ func newBenchBridge(ctx context.Context, entry serverEntry, nosync bool) (benchC
 	if err != nil {
 		return benchClient{}, err
 	}
-	out := outside{Getenv: func(string) string { return "" }, Environ: []string{"PATH=" + os.Getenv("PATH")}, Stdin: strings.NewReader(""), Stdout: io.Discard,
+	out := outside{Getenv: testEnv(filepath.Join(home, "config")), Environ: []string{"PATH=" + os.Getenv("PATH")}, Stdin: strings.NewReader(""), Stdout: io.Discard,
 		Stderr: io.Discard, GOOS: runtime.GOOS, Now: time.Now, Dir: home}
 	a, err := openApp(out, map[string][]string{"home": {home}, "yolo": {"true"}}, storeWrite, "cli")
 	if err != nil {

@@ -121,7 +121,7 @@ func serveMake(t testing.TB, mode approvalMode, edit func(*serveConfig)) *serveF
 		}
 	})
 	tools, err := newToolbox(append(f.list(), askTools(nil)...), newPolicy(policyConfig{Mode: mode}), f.audit, func(ctx context.Context) (*vault, error) {
-		v, err := openVault(ctx, home, vaultWrite, time.Now)
+		v, err := openVault(ctx, home, vaultWrite, time.Now, testKeys())
 		if err == nil {
 			t.Cleanup(func() { v.close() })
 		}

@@ -29,5 +29,33 @@ func TestMain(m *testing.M) {
 		fake()
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(runTests(m))
+}
+
+// runTests gives the tests and the processes that they start one folder for the key files of the vaults that they open themselves.
+func runTests(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "tai-test-keys-")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		err = os.Setenv("TAI_TEST_KEYS", dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	return m.Run()
+}
+
+// testKeys is where the key files of vaults go that a test or a fake opens itself. A run of a whole command line has XDG_CONFIG_HOME and HOME.
+func testKeys() vaultKeys { return vaultKeys{Dir: os.Getenv("TAI_TEST_KEYS")} }
+
+// testEnv is an environment that names nothing but a config folder, in the way of each system.
+func testEnv(dir string) func(string) string {
+	return func(name string) string {
+		switch name {
+		case "XDG_CONFIG_HOME", "APPDATA", "HOME":
+			return dir
+		}
+		return ""
+	}
 }

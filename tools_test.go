@@ -27,7 +27,7 @@ type toolsBox struct {
 func newToolsBox(t *testing.T, mode approvalMode, bridge toolSource, tools ...tool) *toolsBox {
 	t.Helper()
 	dir := t.TempDir()
-	v, err := openVault(t.Context(), filepath.Join(dir, "home"), vaultWrite, time.Now)
+	v, err := openVault(t.Context(), filepath.Join(dir, "home"), vaultWrite, time.Now, testKeys())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,20 +33,21 @@ type vault struct {
 	path     string // the real path, links resolved; vaultNowhere for an empty vault that is not on disk
 	mode     vaultMode
 	now      func() time.Time
+	keys     vaultKeys
 	random   io.Reader     // for ids
 	busyWait time.Duration // see vaultBusyWait
 	writes   atomic.Int64  // write transactions that have ended
 }
 
 // openVault opens <home>/vault.db. It refuses, without changing a byte, a file that is not a vault, is damaged at its
-// head, or was written by a newer tai (errVaultForeign, errVaultDamaged, errVaultNewer). now gives row times. The
-// caller closes it.
-func openVault(ctx context.Context, home string, mode vaultMode, now func() time.Time) (*vault, error) {
-	return openVaultAs(ctx, home, mode, now, vaultMigrations())
+// head, or was written by a newer tai (errVaultForeign, errVaultDamaged, errVaultNewer). now gives row times, keys what
+// opens the seal. The caller closes it.
+func openVault(ctx context.Context, home string, mode vaultMode, now func() time.Time, keys vaultKeys) (*vault, error) {
+	return openVaultAs(ctx, home, mode, now, keys, vaultMigrations())
 }
 
 // openVaultAs is openVault for a program whose newest schema is the last of migrations.
-func openVaultAs(ctx context.Context, home string, mode vaultMode, now func() time.Time, migrations []string) (*vault, error) {
+func openVaultAs(ctx context.Context, home string, mode vaultMode, now func() time.Time, keys vaultKeys, migrations []string) (*vault, error) {
 	// OFD locks survive a close of another descriptor of the same file. Where they do not exist, or a first lock was
 	// already taken in the other way, the ordinary ones serve as well as they always did.
 	_, _ = sqlite.OFDLocking(true)
@@ -54,7 +55,7 @@ func openVaultAs(ctx context.Context, home string, mode vaultMode, now func() ti
 	if err != nil {
 		return nil, fmt.Errorf("open vault: %w", err)
 	}
-	v := &vault{path: path, mode: mode, now: now, random: rand.Reader, busyWait: vaultBusyWait}
+	v := &vault{path: path, mode: mode, now: now, keys: keys, random: rand.Reader, busyWait: vaultBusyWait}
 	switch {
 	case !exists && mode == vaultRead:
 		if err := v.openMemory(ctx, migrations); err != nil {

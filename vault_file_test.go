@@ -66,7 +66,7 @@ func vaultRefused(t *testing.T, content []byte, mode vaultMode, want error) {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	v, err := openVault(t.Context(), home, mode, vaultClock)
+	v, err := openVault(t.Context(), home, mode, vaultClock, testKeys())
 	if err == nil {
 		v.close()
 		t.Fatal("opened")
@@ -94,7 +94,7 @@ func TestVLT05HeaderByte(t *testing.T) {
 		if err := os.WriteFile(path, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		v, err := openVault(t.Context(), home, vaultRead, vaultClock)
+		v, err := openVault(t.Context(), home, vaultRead, vaultClock, testKeys())
 		if err == nil {
 			if s, err := v.secretFor(t.Context(), "", "KEPT"); err != nil || s.reveal() != "value-1" {
 				t.Errorf("byte %d: %v", at, err)
@@ -122,7 +122,7 @@ func TestVLT05DamagedPage(t *testing.T) {
 	if err := os.WriteFile(path, good, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	v, err := openVault(t.Context(), home, vaultRead, vaultClock)
+	v, err := openVault(t.Context(), home, vaultRead, vaultClock, testKeys())
 	if err == nil {
 		defer v.close()
 		_, err = v.secrets(t.Context())
@@ -136,7 +136,7 @@ func TestVLT05DamagedPage(t *testing.T) {
 func TestVLT05FreePages(t *testing.T) {
 	home := t.TempDir()
 	path, _ := vaultMade(t, home)
-	v, err := openVault(t.Context(), home, vaultWrite, vaultClock)
+	v, err := openVault(t.Context(), home, vaultWrite, vaultClock, testKeys())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -228,7 +228,7 @@ func TestRemoveServer(t *testing.T) {
 func fakeVaultRegistrar() {
 	n, err := strconv.Atoi(os.Getenv("TAI_TEST_N"))
 	ctx := context.Background()
-	v, openErr := openVault(ctx, os.Getenv("TAI_HOME"), vaultWrite, time.Now)
+	v, openErr := openVault(ctx, os.Getenv("TAI_HOME"), vaultWrite, time.Now, testKeys())
 	if err = errors.Join(err, openErr); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -23,7 +23,7 @@ func vaultClock() time.Time { return time.Unix(1_800_000_000, 0) }
 // vaultAt opens home's vault for writing and closes it with the test.
 func vaultAt(t testing.TB, home string) *vault {
 	t.Helper()
-	v, err := openVault(t.Context(), home, vaultWrite, vaultClock)
+	v, err := openVault(t.Context(), home, vaultWrite, vaultClock, testKeys())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func vaultAt(t testing.TB, home string) *vault {
 // vaultMade makes a vault with one secret, closed, and gives its path and bytes.
 func vaultMade(t testing.TB, home string) (path string, content []byte) {
 	t.Helper()
-	v, err := openVault(t.Context(), home, vaultWrite, vaultClock)
+	v, err := openVault(t.Context(), home, vaultWrite, vaultClock, testKeys())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func fakeVaultWriter() {
 	fmt.Println("ready")
 	_, err = os.Stdin.Read(line[:])
 	fail(err)
-	v, err := openVault(ctx, os.Getenv("TAI_HOME"), vaultWrite, time.Now)
+	v, err := openVault(ctx, os.Getenv("TAI_HOME"), vaultWrite, time.Now, testKeys())
 	fail(err)
 	for i := range n {
 		fail(v.putSecret(ctx, "", fmt.Sprintf("%s_%d", os.Getenv("TAI_TEST_ID"), i), secret(strconv.Itoa(i)+"x"), nil))
@@ -243,7 +243,7 @@ func TestVaultWaitEndsWithContext(t *testing.T) {
 // Reading where there is no vault makes nothing, not even a folder.
 func TestVaultReadMakesNothing(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "a", "b")
-	v, err := openVault(t.Context(), home, vaultRead, vaultClock)
+	v, err := openVault(t.Context(), home, vaultRead, vaultClock, testKeys())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +300,7 @@ func TestVLT10JournalLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, mode := range []vaultMode{vaultRead, vaultWrite} {
-		v, err := openVault(t.Context(), home, mode, vaultClock)
+		v, err := openVault(t.Context(), home, mode, vaultClock, testKeys())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -329,7 +329,7 @@ func TestVLT10JournalAlone(t *testing.T) {
 	if err := os.WriteFile(wal, []byte("journal"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := openVault(t.Context(), home, vaultWrite, vaultClock)
+	_, err := openVault(t.Context(), home, vaultWrite, vaultClock, testKeys())
 	if err == nil || !strings.Contains(err.Error(), wal) {
 		t.Errorf("got %v", err)
 	}
@@ -344,7 +344,7 @@ func TestVLT11Newer(t *testing.T) {
 	for _, inJournal := range []bool{false, true} {
 		home := t.TempDir()
 		path, _ := vaultMade(t, home)
-		v, err := openVaultAs(t.Context(), home, vaultWrite, vaultClock, newer)
+		v, err := openVaultAs(t.Context(), home, vaultWrite, vaultClock, testKeys(), newer)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -371,7 +371,7 @@ func TestVLT11Newer(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, mode := range []vaultMode{vaultRead, vaultWrite} {
-			v, err := openVault(t.Context(), home, mode, vaultClock)
+			v, err := openVault(t.Context(), home, mode, vaultClock, testKeys())
 			if err == nil {
 				v.close()
 			}
@@ -395,13 +395,13 @@ func TestVaultMigrates(t *testing.T) {
 		home := t.TempDir()
 		vaultMade(t, home)
 		broken := append(vaultMigrations(), `CREATE TABLE later (x); INSERT INTO nowhere VALUES (1)`)
-		if v, err := openVaultAs(t.Context(), home, mode, vaultClock, broken); err == nil {
+		if v, err := openVaultAs(t.Context(), home, mode, vaultClock, testKeys(), broken); err == nil {
 			v.close()
 			t.Fatal("a broken step passed")
 		}
 		good := append(vaultMigrations(), `CREATE TABLE later (x); INSERT INTO later VALUES (7)`)
 		for range 2 {
-			v, err := openVaultAs(t.Context(), home, mode, vaultClock, good)
+			v, err := openVaultAs(t.Context(), home, mode, vaultClock, testKeys(), good)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -460,7 +460,7 @@ func TestVLT12Links(t *testing.T) {
 	}
 	for _, mode := range []vaultMode{vaultRead, vaultWrite} {
 		for home, want := range map[string]string{lost: "leads nowhere", hard: "second name"} {
-			if v, err := openVault(t.Context(), home, mode, vaultClock); err == nil {
+			if v, err := openVault(t.Context(), home, mode, vaultClock, testKeys()); err == nil {
 				v.close()
 				t.Errorf("opened, want %q", want)
 			} else if !strings.Contains(err.Error(), want) {
@@ -555,7 +555,7 @@ func TestVaultAfterCancel(t *testing.T) {
 
 // No home is an error, not a vault in the current folder.
 func TestVaultNeedsHome(t *testing.T) {
-	if _, err := openVault(t.Context(), "", vaultWrite, vaultClock); err == nil || !strings.Contains(err.Error(), "--home") {
+	if _, err := openVault(t.Context(), "", vaultWrite, vaultClock, testKeys()); err == nil || !strings.Contains(err.Error(), "--home") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -565,7 +565,7 @@ func BenchmarkVaultOpen(b *testing.B) {
 	home := b.TempDir()
 	vaultMade(b, home)
 	for b.Loop() {
-		v, err := openVault(b.Context(), home, vaultRead, vaultClock)
+		v, err := openVault(b.Context(), home, vaultRead, vaultClock, testKeys())
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -582,7 +582,7 @@ func BenchmarkVaultOpen(b *testing.B) {
 func BenchmarkVaultCreate(b *testing.B) {
 	dir := b.TempDir()
 	for i := 0; b.Loop(); i++ {
-		v, err := openVault(b.Context(), filepath.Join(dir, strconv.Itoa(i)), vaultWrite, vaultClock)
+		v, err := openVault(b.Context(), filepath.Join(dir, strconv.Itoa(i)), vaultWrite, vaultClock, testKeys())
 		if err != nil {
 			b.Fatal(err)
 		}

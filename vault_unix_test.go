@@ -37,7 +37,7 @@ func fakeVaultModes() {
 	_, err := fmt.Sscanf(os.Getenv("TAI_TEST_UMASK"), "%o", &umask)
 	syscall.Umask(umask)
 	home := os.Getenv("TAI_HOME")
-	v, openErr := openVault(context.Background(), home, vaultWrite, time.Now)
+	v, openErr := openVault(context.Background(), home, vaultWrite, time.Now, testKeys())
 	if err = errors.Join(err, openErr); err == nil {
 		err = v.setSetting(context.Background(), "a", "b")
 	}
@@ -81,7 +81,7 @@ func fakeVaultLocked() {
 		}
 	}
 	ctx, home := context.Background(), os.Getenv("TAI_HOME")
-	v, err := openVault(ctx, home, vaultRead, time.Now)
+	v, err := openVault(ctx, home, vaultRead, time.Now, testKeys())
 	if err == nil {
 		var list []secretInfo
 		list, err = v.secrets(ctx)
@@ -91,7 +91,7 @@ func fakeVaultLocked() {
 	if err != nil {
 		fmt.Println("read:", err)
 	}
-	v, err = openVault(ctx, home, vaultWrite, time.Now)
+	v, err = openVault(ctx, home, vaultWrite, time.Now, testKeys())
 	if err == nil {
 		err = errors.Join(v.putSecret(ctx, "", "NEW", "x", nil), v.close())
 	}
@@ -156,7 +156,7 @@ func TestVLT04ReadOnly(t *testing.T) {
 // vaultForOther makes a vault with one secret that the user of fakeVaultLocked owns.
 func vaultForOther(t *testing.T, dir, home string, journal bool) (path string) {
 	t.Helper()
-	v, err := openVault(t.Context(), filepath.Join(dir, "made"), vaultWrite, vaultClock)
+	v, err := openVault(t.Context(), filepath.Join(dir, "made"), vaultWrite, vaultClock, testKeys())
 	if err != nil {
 		t.Fatal(err)
 	}
