@@ -34,6 +34,8 @@ type auditReport struct {
 	Incomplete bool   `json:"incomplete,omitempty"`
 	Unreadable bool   `json:"unreadable,omitempty"`
 	Completed  bool   `json:"completed"` // the last line is run_completed
+
+	at string // hash of the line asked for, "" where the log has no such whole line
 }
 
 // exitCode is that of tai audit verify: 0 good, 1 tampered, 2 unreadable.
@@ -49,7 +51,10 @@ func (r auditReport) exitCode() int {
 
 // verifyAudit reads a log to its end or to the first bad line, in memory bounded by one line. The error is non-nil only
 // where nothing could be judged: the file cannot be read, or it holds no line at all. The report then says Unreadable.
-func verifyAudit(r io.Reader) (auditReport, error) {
+func verifyAudit(r io.Reader) (auditReport, error) { return verifyAuditAt(r, 0) }
+
+// verifyAuditAt is verifyAudit that also notes the hash of line number mark, counted from 1, for whoever holds a head of it.
+func verifyAuditAt(r io.Reader, mark int64) (auditReport, error) {
 	rep := auditReport{Head: auditGenesis}
 	chk := auditChecker{prev: auditGenesis}
 	lines := auditLines{r: bufio.NewReaderSize(r, auditLineMax)}
@@ -80,6 +85,9 @@ func verifyAudit(r io.Reader) (auditReport, error) {
 		}
 		rep.Lines++
 		rep.Run, rep.Head, rep.Completed = chk.rec.Run, chk.prev, chk.rec.Event == auditRunCompleted
+		if int64(rep.Lines) == mark {
+			rep.at = rep.Head
+		}
 	}
 }
 

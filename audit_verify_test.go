@@ -146,3 +146,23 @@ func TestAuditListFaults(t *testing.T) {
 		t.Errorf("readAudit: %v", err)
 	}
 }
+
+// The hash of any one line can be had, so that a head kept elsewhere can be held against it.
+func TestAuditVerifyAt(t *testing.T) {
+	text := auditVerifyText(t, 5)
+	lines := strings.SplitAfter(text, "\n")[:5]
+	for i := range lines {
+		rec, err := parseAuditLine([]byte(strings.TrimSuffix(lines[i], "\n")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rep, err := verifyAuditAt(strings.NewReader(text), int64(i+1)); err != nil || rep.at != rec.Hash || rep.Lines != 5 {
+			t.Errorf("line %d: %q, want %q; %+v, %v", i+1, rep.at, rec.Hash, rep, err)
+		}
+	}
+	for _, mark := range []int64{0, 6, -1} {
+		if rep, err := verifyAuditAt(strings.NewReader(text), mark); err != nil || rep.at != "" {
+			t.Errorf("line %d: %q, %v", mark, rep.at, err)
+		}
+	}
+}
