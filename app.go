@@ -281,8 +281,11 @@ func (a *app) vault(ctx context.Context) (*vault, error) {
 			mode = vaultWrite
 		}
 		store, err := openVault(ctx, a.home, mode, a.out.Now, a.keys())
-		if errors.Is(err, errVaultReadOnly) && a.use == storeThere {
-			store, err = openVault(ctx, a.home, vaultRead, a.out.Now, a.keys()) // reading still works; a write tells what is wrong (VLT-04)
+		if why := err; (errors.Is(err, errVaultReadOnly) || errors.Is(err, errVaultFull)) && a.use == storeThere {
+			store, err = openVault(ctx, a.home, vaultRead, a.out.Now, a.keys()) // reading still works; a write tells what is wrong (VLT-03, VLT-04)
+			if err == nil {
+				store.unwritable = why
+			}
 		}
 		if err != nil && ctx.Err() != nil {
 			return nil, err // whoever gave up: the next one may try again

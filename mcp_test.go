@@ -11,7 +11,7 @@ import (
 func testFakes() map[string]func() {
 	return map[string]func(){
 		"vault-writer": fakeVaultWriter, "vault-registrar": fakeVaultRegistrar,
-		"vault-modes": fakeVaultModes, "vault-locked": fakeVaultLocked,
+		"vault-modes": fakeVaultModes, "vault-locked": fakeVaultLocked, "vault-limited": fakeVaultLimited,
 		"audit-writer": fakeAuditWriter,
 		"tai":          main,
 		"stdio":        fakeStdioMain, "stdio-parent": fakeStdioParent, "bench-client": fakeBenchClient,

@@ -29,14 +29,15 @@ const (
 // transaction and never a method of the vault. A process should open a vault once: where the system knows only
 // POSIX locks, looking at a vault's header drops the locks of another connection of the same process.
 type vault struct {
-	db       *sql.DB
-	path     string // the real path, links resolved; vaultNowhere for an empty vault that is not on disk
-	mode     vaultMode
-	now      func() time.Time
-	keys     vaultKeys
-	random   io.Reader     // for ids
-	busyWait time.Duration // see vaultBusyWait
-	writes   atomic.Int64  // write transactions that have ended
+	db         *sql.DB
+	path       string // the real path, links resolved; vaultNowhere for an empty vault that is not on disk
+	mode       vaultMode
+	unwritable error // why it was opened for reading though it was to be written; nil otherwise
+	now        func() time.Time
+	keys       vaultKeys
+	random     io.Reader     // for ids
+	busyWait   time.Duration // see vaultBusyWait
+	writes     atomic.Int64  // write transactions that have ended
 }
 
 // openVault opens <home>/vault.db. It refuses, without changing a byte, a file that is not a vault, is damaged at its
@@ -164,6 +165,9 @@ func (v *vault) openFile(ctx context.Context, migrations []string) error {
 	if err != nil && v.mode == vaultRead && isCannotWrite(err) {
 		version, err = v.connectLocked(ctx, head)
 	}
+	if v.mode == vaultRead && isUnshared(err) {
+		version, err = v.connectAlone(ctx, err)
+	}
 	if err != nil {
 		return v.fault(err)
 	}
@@ -180,6 +184,17 @@ func (v *vault) connectLocked(ctx context.Context, head vaultHead) (version int,
 		return v.connect(ctx, "mode=ro")
 	}
 	return v.connect(ctx, "mode=ro", "immutable=1")
+}
+
+// connectAlone reads a vault whose "-shm" cannot grow, as on a full disk. With the whole file locked, the journal's index needs no
+// shared memory (sqlite.org/wal.html, section 8, "Use of WAL Without Shared-Memory"). Others wait meanwhile; where one of them
+// has the vault open, its "-shm" is there already and this is not needed. unshared is the error to give when that fails too.
+func (v *vault) connectAlone(ctx context.Context, unshared error) (version int, err error) {
+	version, err = v.connect(ctx, "mode=rw", "_pragma=locking_mode(EXCLUSIVE)") // before the first read, which would share
+	if isUnshared(err) || isCannotWrite(err) {
+		err = unshared
+	}
+	return version, err
 }
 
 // settle migrates an older vault and turns the write-ahead journal on where a backup had turned it off.
@@ -255,6 +270,9 @@ func (v *vault) close() error {
 func (v *vault) withTx(ctx context.Context, f func(tx *sql.Tx) error) error {
 	if v.mode == vaultRead && v.path == vaultNowhere {
 		return fmt.Errorf("%w: nothing is stored yet, and the vault %w", errNotFound, errVaultReading)
+	}
+	if v.unwritable != nil {
+		return v.unwritable
 	}
 	if v.mode == vaultRead {
 		return fmt.Errorf("vault %s %w", v.path, errVaultReading)

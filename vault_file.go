@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -25,6 +26,7 @@ const (
 	vaultHeadSize = 100                 // bytes of the SQLite file header
 	vaultPageSize = 4096                // bytes; SQLite's default, which createVault leaves
 	vaultLooksMax = 100                 // times a head that keeps changing is read again
+	vaultRoom     = 64 << 10            // bytes that a disk which is not full has room for; a journal's index takes 32 KiB
 )
 
 // What a caller may have to tell apart. The path and the deed stand in front of them.
@@ -336,6 +338,57 @@ func isBusy(err error) bool {
 	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED
 }
 
+// isUnshared tells that the memory which connections share could not be made. It is a file too, "-shm", and grows.
+func isUnshared(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
+		return false
+	}
+	switch e.Code() {
+	case sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMLOCK, sqlite3.SQLITE_IOERR_SHMMAP:
+		return true
+	}
+	return false
+}
+
+// isDiskFull tells what the system says of a full disk, of a quota that is used up and of a file that may not grow. Windows
+// has its own numbers (winerror.h): handle disk full, disk full, file too large, quota exceeded.
+func isDiskFull(err error, goos string) bool {
+	no, ok := errors.AsType[syscall.Errno](err)
+	if !ok {
+		return false
+	}
+	if goos == "windows" {
+		return no == 39 || no == 112 || no == 223 || no == 1295
+	}
+	return no == syscall.ENOSPC || no == syscall.EDQUOT || no == syscall.EFBIG
+}
+
+// noRoomFor tries whether the folder of a vault has no room. The driver says so for ENOSPC in a write alone; for a quota, a limit
+// of a file's size and the memory it shares, all it says is that there was a fault. The trial ends beyond the largest of the vault's
+// files, where a limit of the size shows, and leaves nothing.
+func noRoomFor(path string) bool {
+	if path == vaultNowhere {
+		return false
+	}
+	var end int64
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if info, err := os.Stat(path + suffix); err == nil {
+			end = max(end, info.Size())
+		}
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), vaultTemp+"*")
+	if err == nil {
+		defer os.Remove(f.Name())
+		_, err = f.WriteAt(make([]byte, vaultRoom), end)
+		if err == nil {
+			err = f.Sync() // some file systems find out only then
+		}
+		err = errors.Join(err, f.Close())
+	}
+	return isDiskFull(err, runtime.GOOS)
+}
+
 // isCannotWrite tells the faults that a folder or file without write permission gives.
 func isCannotWrite(err error) bool {
 	switch driverCode(err) {
@@ -356,10 +409,11 @@ func vaultFault(path string, err error) error {
 		what = err
 	case isBusy(err):
 		what = errVaultBusy
+	case code == sqlite3.SQLITE_FULL, isDiskFull(err, runtime.GOOS),
+		(code == sqlite3.SQLITE_IOERR || code == sqlite3.SQLITE_CANTOPEN) && noRoomFor(path):
+		what = errVaultFull
 	case isCannotWrite(err):
 		what = errVaultReadOnly
-	case code == sqlite3.SQLITE_FULL:
-		what = errVaultFull
 	case code == sqlite3.SQLITE_CORRUPT, code == sqlite3.SQLITE_NOTADB:
 		what = errVaultDamaged
 	case code == sqlite3.SQLITE_IOERR:

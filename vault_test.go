@@ -262,15 +262,18 @@ func TestVaultReadMakesNothing(t *testing.T) {
 	}
 }
 
-// VLT-10: what a killed process left in the journal is there again; a copy without the journal is an older whole state.
-func TestVLT10JournalLeft(t *testing.T) {
-	home := t.TempDir()
-	cmd := vaultProcess(t, "TAI_TEST_FAKE=vault-writer", "TAI_HOME="+home, "TAI_TEST_N=20", "TAI_TEST_ID=K", "TAI_TEST_HANG=1")
+// vaultWriter is a running fakeVaultWriter.
+type vaultWriter struct{ cmd *exec.Cmd }
+
+// startVaultWriter starts one with TAI_TEST_HANG and returns when it has written all.
+func startVaultWriter(t *testing.T, env ...string) vaultWriter {
+	t.Helper()
+	cmd := vaultProcess(t, append(env, "TAI_TEST_FAKE=vault-writer")...)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stdin.Close()
+	t.Cleanup(func() { stdin.Close() })
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -289,8 +292,18 @@ func TestVLT10JournalLeft(t *testing.T) {
 			t.Fatalf("%v after %q", err, seen)
 		}
 	}
-	cmd.Process.Kill()
-	cmd.Wait()
+	return vaultWriter{cmd}
+}
+
+func (w vaultWriter) kill() {
+	w.cmd.Process.Kill()
+	w.cmd.Wait()
+}
+
+// VLT-10: what a killed process left in the journal is there again; a copy without the journal is an older whole state.
+func TestVLT10JournalLeft(t *testing.T) {
+	home := t.TempDir()
+	startVaultWriter(t, "TAI_HOME="+home, "TAI_TEST_N=20", "TAI_TEST_ID=K", "TAI_TEST_HANG=1").kill()
 	path := filepath.Join(home, vaultFile)
 	if info, err := os.Stat(path + "-wal"); err != nil || info.Size() == 0 {
 		t.Fatalf("no journal was left: %v", err)

@@ -5,3 +5,5 @@ package main
 func fakeVaultModes() {}
 
 func fakeVaultLocked() {}
+
+func fakeVaultLimited() {}
