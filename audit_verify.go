@@ -1,22 +1,20 @@
 // This file reads run logs back: it verifies the chain of one, lists those of a folder and yields the lines of one. It
-// needs nothing but the file, holds one line at a time and never writes.
+// needs nothing but the file, holds a bounded part of it at a time and never writes.
 package main
 
 import (
 	"bufio"
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
-	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -49,46 +47,174 @@ func (r auditReport) exitCode() int {
 	return 0
 }
 
-// verifyAudit reads a log to its end or to the first bad line, in memory bounded by one line. The error is non-nil only
-// where nothing could be judged: the file cannot be read, or it holds no line at all. The report then says Unreadable.
+// verifyAudit reads a log to its end or to the first bad line, in bounded memory. The error is non-nil only where nothing
+// could be judged: the file cannot be read, or it holds no line at all. The report then says Unreadable.
 func verifyAudit(r io.Reader) (auditReport, error) { return verifyAuditAt(r, 0) }
 
 // verifyAuditAt is verifyAudit that also notes the hash of line number mark, counted from 1, for whoever holds a head of it.
-func verifyAuditAt(r io.Reader, mark int64) (auditReport, error) {
-	rep := auditReport{Head: auditGenesis}
-	chk := auditChecker{prev: auditGenesis}
-	lines := auditLines{r: bufio.NewReaderSize(r, auditLineMax)}
-	for {
-		line, err := lines.next()
+func verifyAuditAt(r io.Reader, mark int64) (rep auditReport, err error) {
+	c := auditChain{mark: mark, prev: []byte(auditGenesis)}
+	rest, end := c.readAll(r)
+	rep = auditReport{Lines: c.lines, Run: string(c.run), Head: string(c.prev), Completed: c.completed, at: c.marked}
+	switch {
+	case c.bad != nil:
+		rep.Bad, rep.Reason = c.lines+1, c.bad.Error()
+	case end == io.EOF && len(rest) == 0 && c.lines == 0:
+		rep.Unreadable, rep.Reason = true, "the file is empty"
+		err = errors.New("verify run log: the file is empty")
+	case end == io.EOF && len(rest) > 0 && c.lines == 0 && !bytes.HasPrefix(rest, []byte(auditLineStart)) && !strings.HasPrefix(auditLineStart, string(rest)):
+		rep.Unreadable, rep.Reason = true, "the file is no run log"
+		err = errors.New("verify run log: the file is no run log")
+	case end == io.EOF && len(rest) > 0:
+		rep.Incomplete, rep.Reason = true, "the last line is incomplete"
+	case end != io.EOF:
+		rep.Unreadable, rep.Reason = true, end.Error()
+		err = fmt.Errorf("verify run log: %w", end)
+	}
+	return rep, err
+}
+
+// errAuditLong is a line that record never writes.
+var errAuditLong = errors.New("the line is longer than any that tai writes")
+
+const (
+	auditBatchSize  = 256 << 10 // bytes of a log that are judged at one go
+	auditWorkersMax = 4         // goroutines that judge the lines of one log
+)
+
+// auditBatch is a part of a log that ends with a line. Its lines are judged by themselves, in any goroutine; their links are
+// compared in order afterwards.
+type auditBatch struct {
+	buf    []byte
+	whole  int // bytes of buf that are whole lines
+	links  []auditLink
+	bad    error // of the line after those in links
+	judged chan struct{}
+}
+
+// fill puts the rest of the batch before and the next bytes of r into buf. end is nil where more may follow; the rest that is no
+// whole line stays behind buf[:whole].
+func (b *auditBatch) fill(r io.Reader, rest []byte) (end error) {
+	n := copy(b.buf[:cap(b.buf)], rest)
+	for n < cap(b.buf) && end == nil {
+		var got int
+		got, end = r.Read(b.buf[n:cap(b.buf)])
+		n += got
+	}
+	b.buf = b.buf[:n]
+	b.whole = bytes.LastIndexByte(b.buf, '\n') + 1
+	b.links, b.bad = b.links[:0], nil
+	return end
+}
+
+func (b *auditBatch) rest() []byte { return b.buf[b.whole:] }
+
+// judge takes the lines up to the first that is bad by itself.
+func (b *auditBatch) judge(j *auditJudge) {
+	for text := b.buf[:b.whole]; len(text) > 0 && b.bad == nil; {
+		n := bytes.IndexByte(text, '\n')
+		if n >= auditLineMax {
+			b.bad = errAuditLong
+			break
+		}
+		var link auditLink
+		if link, b.bad = j.judge(text[:n]); b.bad == nil {
+			b.links = append(b.links, link)
+		}
+		text = text[n+1:]
+	}
+}
+
+// auditChain is how far a log was followed.
+type auditChain struct {
+	lines     int
+	prev, run []byte
+	completed bool
+	bad       error // of line lines+1
+	mark      int64 // a line whose hash is noted
+	marked    string
+}
+
+// readAll follows r to its end, to an error or to the first bad line, and gives what stands behind the last whole line. A log
+// of one batch is judged here; of a larger one the batches go to workers, and this goroutine reads, and compares them in order.
+func (c *auditChain) readAll(r io.Reader) (rest []byte, end error) {
+	workers := min(runtime.GOMAXPROCS(0), auditWorkersMax)
+	jobs := make(chan *auditBatch, 2*workers) // as many as there are batches
+	var wg sync.WaitGroup
+	defer wg.Wait() // the workers end when jobs is closed
+	defer close(jobs)
+	var free, waiting []*auditBatch
+	for started := 0; c.bad == nil; {
+		for end == nil && len(waiting) < 2*workers-1 {
+			b := &auditBatch{judged: make(chan struct{}, 1)}
+			if len(free) > 0 {
+				b, free = free[len(free)-1], free[:len(free)-1]
+			} else {
+				b.buf = make([]byte, 0, auditBatchSize)
+			}
+			end = b.fill(r, rest)
+			rest = b.rest()
+			if len(rest) >= auditLineMax {
+				end = errAuditLong
+			}
+			if waiting = append(waiting, b); end != nil && len(waiting) == 1 && started == 0 {
+				b.judge(new(auditJudge))
+				b.judged <- struct{}{}
+				continue
+			}
+			if started < workers {
+				started++
+				wg.Go(func() {
+					var j auditJudge
+					for b := range jobs {
+						b.judge(&j)
+						b.judged <- struct{}{}
+					}
+				})
+			}
+			jobs <- b
+		}
+		if len(waiting) == 0 {
+			break
+		}
+		b := waiting[0]
+		<-b.judged
+		c.follow(b)
+		waiting, free = waiting[1:], append(free, b)
+	}
+	if errors.Is(end, errAuditLong) && c.bad == nil {
+		c.bad = errAuditLong
+	}
+	return rest, end
+}
+
+// follow compares the lines of one judged batch with those before.
+func (c *auditChain) follow(b *auditBatch) {
+	for i := range b.links {
+		l := &b.links[i]
 		switch {
-		case err == io.EOF && rep.Lines == 0 && !rep.Incomplete:
-			rep.Unreadable, rep.Reason = true, "the file is empty"
-			return rep, errors.New("verify run log: the file is empty")
-		case err == io.EOF:
-			return rep, nil
-		case errors.Is(err, io.ErrUnexpectedEOF) && rep.Lines == 0 && !bytes.HasPrefix(line, []byte(auditLineStart)) && !strings.HasPrefix(auditLineStart, string(line)):
-			rep.Unreadable, rep.Reason = true, "the file is no run log"
-			return rep, errors.New("verify run log: the file is no run log")
-		case errors.Is(err, io.ErrUnexpectedEOF):
-			rep.Incomplete, rep.Reason = true, "the last line is incomplete"
-			continue
-		case errors.Is(err, bufio.ErrBufferFull):
-			rep.Bad, rep.Reason = rep.Lines+1, "the line is longer than any that tai writes"
-			return rep, nil
-		case err != nil:
-			rep.Unreadable, rep.Reason = true, err.Error()
-			return rep, fmt.Errorf("verify run log: %w", err)
+		case !bytes.Equal(l.prev, c.prev):
+			c.bad = errors.New("the line does not follow the one before")
+		case l.seq != int64(c.lines)+1:
+			c.bad = fmt.Errorf("the line has number %d, not %d", l.seq, c.lines+1)
+		case c.lines > 0 && !bytes.Equal(l.run, c.run):
+			c.bad = errors.New("the line belongs to another run")
+		case c.lines == 0 && string(l.event) != auditRunStarted:
+			c.bad = errors.New("the log does not begin with " + auditRunStarted)
 		}
-		if err := chk.check(line); err != nil {
-			rep.Bad, rep.Reason = rep.Lines+1, err.Error()
-			return rep, nil
+		if c.bad != nil {
+			return
 		}
-		rep.Lines++
-		rep.Run, rep.Head, rep.Completed = chk.rec.Run, chk.prev, chk.rec.Event == auditRunCompleted
-		if int64(rep.Lines) == mark {
-			rep.at = rep.Head
+		if c.lines == 0 {
+			c.run = bytes.Clone(l.run)
+		}
+		c.lines++
+		c.prev, c.completed = append(c.prev[:0], l.hash...), string(l.event) == auditRunCompleted
+		if int64(c.lines) == c.mark {
+			c.marked = string(c.prev)
 		}
 	}
+	c.bad = b.bad
 }
 
 // auditLineStart is how each line of a log begins.
@@ -107,142 +233,6 @@ func (l auditLines) next() ([]byte, error) {
 		return line, io.ErrUnexpectedEOF
 	}
 	return nil, err
-}
-
-// auditChecker judges one line after the other. Its buffers are reused, so that a line costs its parsing and one hash.
-type auditChecker struct {
-	auditParser
-	seq   int64
-	prev  string
-	canon []byte
-	line  []byte
-}
-
-// check takes one line (without newline). It must be byte for byte what record would write for its own values, chained
-// to the line before; so no edit, not even of white space or of a number's spelling, goes unseen.
-func (c *auditChecker) check(line []byte) error {
-	rec, err := c.parse(line)
-	if err != nil {
-		return err
-	}
-	c.line = rec.appendLine(c.line[:0])
-	if !bytes.Equal(c.line[:len(c.line)-1], line) {
-		return errors.New("the line is not spelled as tai writes it")
-	}
-	c.canon = rec.appendCanonical(c.canon[:0])
-	sum := sha256.Sum256(c.canon)
-	var hash [2 * sha256.Size]byte
-	hex.Encode(hash[:], sum[:])
-	switch {
-	case string(hash[:]) != rec.Hash:
-		return errors.New("the hash does not fit the line")
-	case rec.Prev != c.prev:
-		return errors.New("the line does not follow the one before")
-	case rec.Seq != c.seq+1:
-		return fmt.Errorf("the line has number %d, not %d", rec.Seq, c.seq+1)
-	case c.seq > 0 && rec.Run != c.rec.Run:
-		return errors.New("the line belongs to another run")
-	case c.seq == 0 && rec.Event != auditRunStarted:
-		return errors.New("the log does not begin with " + auditRunStarted)
-	}
-	c.rec, c.seq, c.prev = rec, rec.Seq, rec.Hash
-	return nil
-}
-
-// auditParser reads lines strictly, known fields of their type only; its caller compares the spelling. A log repeats its
-// run, its events and each line's hash, so texts that stood in the line before are shared with it.
-type auditParser struct {
-	rec     auditRecord // of the line before
-	members []jsonMember
-}
-
-func parseAuditLine(line []byte) (auditRecord, error) { return new(auditParser).parse(line) }
-
-// parse reads one line; the record does not alias it.
-func (p *auditParser) parse(line []byte) (auditRecord, error) {
-	var rec auditRecord
-	members, err := jsonObjectInto(p.members[:0], line)
-	if err != nil {
-		return rec, fmt.Errorf("the line is no JSON object: %w", err)
-	}
-	p.members = members
-	for _, m := range members {
-		if err := p.set(&rec, m.Key, m.Value); err != nil {
-			return rec, err
-		}
-	}
-	return rec, nil
-}
-
-// set puts one field's raw value in place.
-func (p *auditParser) set(r *auditRecord, key string, raw json.RawMessage) error {
-	var err error
-	switch key {
-	case "seq":
-		r.Seq, err = strconv.ParseInt(string(raw), 10, 64)
-	case "size":
-		r.Size, err = strconv.ParseInt(string(raw), 10, 64)
-	case "duration_ms":
-		r.Duration = string(raw)
-		var ms float64
-		if ms, err = strconv.ParseFloat(r.Duration, 64); err == nil && strconv.FormatFloat(ms, 'f', -1, 64) != r.Duration {
-			err = errors.New("not in canonical form")
-		}
-	case "data":
-		r.Data, err = canonicalJSON(raw)
-	default:
-		field := r.textField(key)
-		if field == nil {
-			return fmt.Errorf("the line has an unknown field %q", clip(visibleLine(key), 64))
-		}
-		before := *p.rec.textField(key)
-		if key == "prev" {
-			before = p.rec.Hash
-		}
-		if len(raw) == len(before)+2 && string(raw[1:len(raw)-1]) == before && bytes.IndexByte(raw, '\\') < 0 {
-			*field = before
-			break
-		}
-		var ok bool
-		if *field, ok = jsonString(raw); !ok {
-			err = errors.New("not a string")
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("field %s: %w", key, err)
-	}
-	return nil
-}
-
-// textField is the place of a text field, nil for a name that no line has.
-func (r *auditRecord) textField(key string) *string {
-	switch key {
-	case "time":
-		return &r.Time
-	case "run":
-		return &r.Run
-	case "event":
-		return &r.Event
-	case "call":
-		return &r.Call
-	case "parent":
-		return &r.Parent
-	case "kind":
-		return &r.Kind
-	case "subject":
-		return &r.Subject
-	case "digest":
-		return &r.Digest
-	case "outcome":
-		return &r.Outcome
-	case "rule":
-		return &r.Rule
-	case "prev":
-		return &r.Prev
-	case "hash":
-		return &r.Hash
-	}
-	return nil
 }
 
 // readAudit yields the lines of a log in order until yield returns false. An incomplete last line is passed over; a line

@@ -25,7 +25,7 @@ var layerOf = map[string]float64{
 	"vault_mcp.go": 2.0, "mcp_client.go": 2.0, "audit.go": 2.0, "shell.go": 2.0, "shell_programs.go": 1.9,
 	"expand.go": 3.0, "normalize_json.go": 3.05, "normalize_name.go": 3.05, "normalize_text.go": 3.1, "normalize_fields.go": 3.1,
 	"normalize_entry.go": 3.2, "normalize_registry.go": 3.25, "normalize_find.go": 3.3, "normalize.go": 3.4,
-	"audit_verify.go": 2.1, "policy.go": 2.1, "policy_consent.go": 2.05, "policy_diff.go": 2.0, "policy_presets.go": 2.06,
+	"policy.go": 2.1, "policy_consent.go": 2.05, "policy_diff.go": 2.0, "policy_presets.go": 2.06,
 	"glob.go": 0.0, "rank.go": 0.0, "chat_endpoint.go": 0.1, "chat_wire.go": 0.3, "chat_fit.go": 0.4, "workspace.go": 1.0,
 	"tools.go": 3.0, "tool_paths.go": 3.5, "tool_files.go": 4.0, "tool_search.go": 4.0, "tool_shell.go": 4.0, "tool_ask.go": 4.0,
 	"agent.go": 5.0, "mcp_serve.go": 6.0, "mcp_serve_http.go": 6.1,
@@ -35,6 +35,7 @@ var layerOf = map[string]float64{
 	"cmd_mcp_call.go": 6.2, "cmd_vault.go": 6.2, "cmd_audit.go": 6.2, "cmd_help.go": 6.2, "cmd_mcp.go": 6.3, "cmd_tools.go": 6.3,
 	"cmd_serve.go": 6.2, "cmd_resolve.go": 6.4, "repl.go": 6.5,
 	"vault_keys.go": 0.4, "vault_seal.go": 1.05,
+	"audit_line.go": 2.05, "audit_verify.go": 2.1,
 	"main.go": 7,
 }
 
