@@ -312,6 +312,7 @@ func docVault(t *testing.T, r *docRig, do func(int, string, ...string) string) {
 		do(map[string]int{"cut": 0, "edited": 1, "empty": 2}[name], "", "audit", "verify", file)
 	}
 	do(0, "", "audit", "list")
+	do(0, "", "vault", "backup", "copy.db")
 }
 
 // TestDocEvents holds the lines of a turn with --json to mcp.md.

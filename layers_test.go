@@ -36,6 +36,7 @@ var layerOf = map[string]float64{
 	"cmd_serve.go": 6.2, "cmd_resolve.go": 6.4, "repl.go": 6.5,
 	"vault_keys.go": 0.4, "vault_seal.go": 1.05,
 	"audit_line.go": 2.05, "audit_verify.go": 2.1,
+	"vault_backup.go": 1.2, "cmd_vault_check.go": 6.2,
 	"main.go": 7,
 }
 

@@ -116,7 +116,7 @@ func createVault(ctx context.Context, home string, migrations []string) (path st
 	if err := syncPath(temp.Name()); err != nil {
 		return "", err
 	}
-	if err := claim(temp.Name(), path); err != nil {
+	if err := claim(temp.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) { // another process was faster
 		return "", err
 	}
 	return path, syncFolder(filepath.Dir(path))

@@ -236,3 +236,33 @@ func TestVLT03JournalLeft(t *testing.T) {
 		t.Errorf("the next reader: %v", err)
 	}
 }
+
+// VLT-03: a backup to a full disk leaves nothing there; one from a full disk to another is made.
+func TestVLT03Backup(t *testing.T) {
+	full, home := smallDisk(t, 1<<20), t.TempDir()
+	v := vaultAt(t, home)
+	fillVault(t, v)
+	for _, pages := range []int64{0, 1, 5, 20} {
+		fill := fillDisk(t, full, pages)
+		_, err := v.backup(t.Context(), filepath.Join(full, "copy.db"))
+		if !errors.Is(err, errVaultFull) || !strings.Contains(err.Error(), "copy.db") {
+			t.Errorf("%d pages: %v", pages, err)
+		}
+		if got := vaultNames(t, full); len(got) != 1 {
+			t.Errorf("%d pages: left %v", pages, got)
+		}
+		if err := os.Remove(fill); err != nil {
+			t.Fatal(err)
+		}
+	}
+	vaultMade(t, filepath.Join(full, "home"))
+	fillDisk(t, full, 0)
+	from, err := openVault(t.Context(), filepath.Join(full, "home"), vaultRead, vaultClock, testKeys())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.close()
+	if info, err := from.backup(t.Context(), filepath.Join(t.TempDir(), "copy.db")); err != nil || info.Rows["secrets"] != 1 {
+		t.Errorf("from a full disk: %+v, %v", info, err)
+	}
+}

@@ -37,6 +37,7 @@ var (
 	errVaultDamaged  = errors.New("is damaged and is left as it is; restore a backup or move it away")
 	errVaultBusy     = errors.New("is busy: other processes kept it locked; try again")
 	errVaultFull     = errors.New("could not be written: the disk is full; nothing was changed")
+	errVaultJournal  = errors.New("stands beside the journal (-wal) of another vault and is left as it is; move that journal away, then it opens")
 	errVaultReadOnly = errors.New("cannot be opened or written here; check the permissions of the file and its folder")
 	errVaultReading  = errors.New("was opened for reading only")
 )
@@ -97,11 +98,11 @@ func makeHome(home string) error {
 	return os.Chmod(home, 0o700)
 }
 
-// claim gives temp the name path unless that is taken, which is no error: another process was faster.
+// claim gives temp the name path, or fs.ErrExist where that is taken.
 func claim(temp, path string) error {
 	err := os.Link(temp, path)
 	if err == nil || errors.Is(err, fs.ErrExist) {
-		return nil
+		return err
 	}
 	return claimByRename(temp, path) // a file system without hard links
 }
@@ -110,9 +111,6 @@ func claim(temp, path string) error {
 // moment, which they refuse.
 func claimByRename(temp, path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
@@ -231,6 +229,9 @@ func (l vaultLook) judge(f io.ReaderAt, newest int) (vaultHead, error) {
 		return h, err
 	}
 	h.journal = l.journal
+	if h.journal && !h.wal {
+		return h, errVaultJournal
+	}
 	if !h.journal {
 		err = checkPages(f, l.head[:], l.size)
 	}

@@ -220,8 +220,11 @@ func TestVaultClaimByRename(t *testing.T) {
 	path := filepath.Join(dir, "v")
 	for i, content := range []string{"first", "second"} {
 		temp := filepath.Join(dir, "temp")
-		if err := errors.Join(os.WriteFile(temp, []byte(content), 0o600), claimByRename(temp, path)); err != nil {
+		if err := os.WriteFile(temp, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
+		}
+		if err := claimByRename(temp, path); (i > 0) != errors.Is(err, fs.ErrExist) || i == 0 && err != nil {
+			t.Errorf("claim %d: %v", i, err)
 		}
 		if b, err := os.ReadFile(path); err != nil || string(b) != "first" {
 			t.Errorf("claim %d: %q, %v", i, b, err)
