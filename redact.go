@@ -3,22 +3,22 @@
 package main
 
 import (
-	"encoding/base64"
-	"encoding/hex"
-	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 	"sync"
-	"unicode/utf16"
 )
 
 const (
 	redactMin     = 4   // bytes; a shorter value would mask ordinary text
-	redactEncoded = 6   // bytes from which the encoded forms are looked for too
 	redactHead    = 256 // bytes of a form that the automaton knows; the rest of a longer one is compared
 	redactFollow  = 8   // comparisons going on at once; a further one masks what the automaton knows
-	redactWindow  = 64  // most bytes of the shortest form that the skip table uses
-	redactHash    = 15  // bits of the skip table
+	redactGram    = 4   // bytes that the filter looks at together; no form is shorter (see redactMin)
+	redactStride  = 8   // most bytes from one look of the filter to the next
+	redactBitsMin = 12  // log2 of the filter's bits; 512 bytes
+	redactBitsMax = 20  // the same at most; 128 KiB, what a core's second cache holds
+	redactSparse  = 4   // log2 of the bits for each thing that the filter knows
+	redactWide    = 6   // children from which a state gets a table instead of a list
 )
 
 // namedSecret is a value that must not be shown and the name that stands for it.
@@ -30,28 +30,33 @@ type namedSecret struct {
 // redactor replaces every form of its secrets by [secret:NAME]. A nil one changes nothing. It is safe for many goroutines.
 //
 // The forms are the words of an Aho-Corasick automaton, so that the work is linear in the text, whatever it holds. Most
-// text is never read by it: a table of hashed three-byte blocks says how far the next possible start is (Wu and Manber).
+// text is never read by it: of every stride-th place the filter tells whether the four bytes there stand near the beginning
+// of any form. Each place where a form can start has one such look within the form, so none is missed; the looks do not wait
+// for each other, so they cost less than copying the text would.
 type redactor struct {
 	secrets []namedSecret
 	once    sync.Once // the tables are made at the first use
 	forms   []redactForm
 	nodes   []redactNode
+	wide    [][256]int32 // the children of states that have many
 	root    [256]int32
-	shift   []uint8
-	window  int // bytes that every form has at least
+	grams   redactSet // the four-byte blocks that start at the first stride places of a form
+	heads   redactSet // the beginnings of the forms, head bytes of each
+	head    int
+	stride  int // bytes from one look to the next; the shortest form less three, or redactStride
 }
 
 // redactNode is a state: the longest beginning of a form that the text ends with.
 type redactNode struct {
-	child, sibling int32
-	fail           int32
-	depth          int32
-	out            int32 // length of the longest form, or head of one, that ends here, 0 for none
-	form           int32 // that form
-	b              byte
+	child   int32 // the first one, or the table ^child of wide
+	sibling int32
+	fail    int32
+	form    int32 // the longest one that, or whose head, ends here; 0 for none
+	depth   uint16
+	b       byte
 }
 
-// redactForm is one spelling of a secret.
+// redactForm is one spelling of a secret. The automaton knows its first redactHead bytes.
 type redactForm struct {
 	text string
 	name int32 // of the secret
@@ -134,11 +139,13 @@ func (r *redactor) scan(run *redactRun, s string, at int) {
 		state = r.step(state, s[at])
 		at++
 		n := &r.nodes[state]
-		if n.out == 0 {
+		if n.form == 0 {
 			continue
 		}
-		run.spans = addSpan(run.spans, redactSpan{at - int(n.out), at, int(n.out), r.forms[n.form].name})
-		if n.out == redactHead && n.depth == redactHead {
+		found := &r.forms[n.form]
+		size := min(len(found.text), redactHead)
+		run.spans = addSpan(run.spans, redactSpan{at - size, at, size, found.name})
+		if size == redactHead && n.depth == redactHead {
 			for f := n.form; f != 0 && len(run.tails) < redactFollow; f = r.forms[f].next {
 				run.tails = append(run.tails, redactTail{f, redactHead})
 			}
@@ -163,21 +170,46 @@ func (r *redactor) follow(run *redactRun, b byte, at int) {
 
 // skip gives the first position from at on where a form may start, or where too little is left to tell.
 func (r *redactor) skip(s string, at int) int {
-	shift := r.shift
-	for end := at + r.window; end <= len(s); {
-		block := s[end-3 : end]
-		n := shift[redactBlock(block[0], block[1], block[2])]
-		if n == 0 {
-			return end - r.window
+	stride := r.stride
+	p := at + stride - 1
+	for ; p+redactGram <= len(s); p += stride {
+		if r.grams.has(redactBlock(s[p:p+redactGram], s[p:p+redactGram])) {
+			for start := p - stride + 1; start <= p; start++ {
+				if start+r.head > len(s) || r.heads.has(redactBlock(s[start:start+redactGram], s[start+r.head-redactGram:start+r.head])) {
+					return start
+				}
+			}
 		}
-		end += int(n)
-		at = end - r.window
 	}
-	return at
+	return p - stride + 1
 }
 
-func redactBlock(a, b, c byte) uint32 {
-	return (uint32(a) | uint32(b)<<8 | uint32(c)<<16) * 0x9e3779b1 >> (32 - redactHash)
+// redactBlock hashes two times four bytes; the upper bits are the good ones.
+func redactBlock(a, b string) uint32 {
+	x := uint32(a[0]) | uint32(a[1])<<8 | uint32(a[2])<<16 | uint32(a[3])<<24
+	y := uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
+	return x*0x9e3779b1 + y*0x85ebca77
+}
+
+// redactSet is a set of hashes: one that was put in is there, and one that was not is there now and then.
+type redactSet struct {
+	bits  []uint64
+	shift int
+}
+
+func newRedactSet(things int) redactSet {
+	size := min(max(bits.Len(uint(things))+redactSparse, redactBitsMin), redactBitsMax)
+	return redactSet{make([]uint64, 1<<(size-6)), 32 - size}
+}
+
+func (s *redactSet) put(hash uint32) {
+	hash >>= s.shift
+	s.bits[hash>>6] |= 1 << (hash & 63)
+}
+
+func (s *redactSet) has(hash uint32) bool {
+	hash >>= s.shift & 31
+	return s.bits[hash>>6&uint32(len(s.bits)-1)]>>(hash&63)&1 != 0
 }
 
 func (r *redactor) step(state int32, b byte) int32 {
@@ -192,6 +224,9 @@ func (r *redactor) step(state int32, b byte) int32 {
 
 func (r *redactor) childOf(state int32, b byte) int32 {
 	next := r.nodes[state].child
+	if next < 0 {
+		return r.wide[^next][b]
+	}
 	for next != 0 && r.nodes[next].b != b {
 		next = r.nodes[next].sibling
 	}
@@ -213,28 +248,33 @@ func addSpan(spans []redactSpan, s redactSpan) []redactSpan {
 	return append(spans, s)
 }
 
-// build makes the automaton and the skip table.
+// build makes the automaton and the filter.
 func (r *redactor) build() {
-	r.nodes = make([]redactNode, 1)
-	r.forms = make([]redactForm, 1) // the first stands for none
-	seen := map[string]bool{}
-	r.window = redactWindow
+	r.forms = make([]redactForm, 1, 1+24*len(r.secrets)) // the first stands for none
+	seen := make(map[string]bool, cap(r.forms))
+	shortest, states := redactStride+redactGram, 1
 	for i, s := range r.secrets {
 		for _, text := range redactForms(s.Value.reveal()) {
 			if !seen[text] {
 				seen[text] = true
 				r.forms = append(r.forms, redactForm{text: text, name: int32(i)})
-				r.insert(int32(len(r.forms) - 1))
-				r.window = min(r.window, len(text))
+				shortest, states = min(shortest, len(text)), states+min(len(text), redactHead)
 			}
 		}
 	}
+	r.nodes = make([]redactNode, 1, states)
+	for f := 1; f < len(r.forms); f++ {
+		r.insert(int32(f))
+	}
 	r.link()
-	r.shift = slices.Repeat([]uint8{uint8(r.window - 2)}, 1<<redactHash)
+	r.widen()
+	r.head = min(shortest, 2*redactGram)
+	r.stride = min(shortest-redactGram+1, redactStride)
+	r.grams, r.heads = newRedactSet(len(r.forms)*r.stride), newRedactSet(len(r.forms))
 	for _, f := range r.forms[1:] {
-		for end := 3; end <= r.window; end++ {
-			h := redactBlock(f.text[end-3], f.text[end-2], f.text[end-1])
-			r.shift[h] = min(r.shift[h], uint8(r.window-end))
+		r.heads.put(redactBlock(f.text[:redactGram], f.text[r.head-redactGram:r.head]))
+		for at := range r.stride {
+			r.grams.put(redactBlock(f.text[at:at+redactGram], f.text[at:at+redactGram]))
 		}
 	}
 }
@@ -251,7 +291,7 @@ func (r *redactor) insert(form int32) {
 		}
 		if next == 0 {
 			next = int32(len(r.nodes))
-			r.nodes = append(r.nodes, redactNode{b: b, depth: int32(i + 1), sibling: r.nodes[state].child})
+			r.nodes = append(r.nodes, redactNode{b: b, depth: uint16(i + 1), sibling: r.nodes[state].child})
 			r.nodes[state].child = next
 			if state == 0 {
 				r.root[b] = next
@@ -260,7 +300,6 @@ func (r *redactor) insert(form int32) {
 		state = next
 	}
 	n := &r.nodes[state]
-	n.out = int32(len(head))
 	if n.form == 0 {
 		n.form = form
 		return
@@ -280,108 +319,31 @@ func (r *redactor) link() {
 			fail := r.step(r.nodes[state].fail, r.nodes[next].b)
 			n := &r.nodes[next]
 			n.fail = fail
-			if n.out == 0 {
-				n.out, n.form = r.nodes[fail].out, r.nodes[fail].form
+			if n.form == 0 {
+				n.form = r.nodes[fail].form
 			}
 			queue = append(queue, next)
 		}
 	}
 }
 
-// redactForms lists the spellings of a value that are looked for.
-func redactForms(value string) []string {
-	forms := []string{value}
-	if len(value) < redactEncoded {
-		return forms
-	}
-	for _, enc := range [...]*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
-		whole := enc.EncodeToString([]byte(value))
-		forms = append(forms, whole, strings.TrimRight(whole, "="))
-		for before := range 3 {
-			// Of the signs only those count that hold bits of the value alone, whatever stands around it.
-			text := enc.EncodeToString([]byte("\x00\x00"[:before] + value))
-			forms = append(forms, text[(before*8+5)/6:(before+len(value))*8/6])
+// widen gives the states with many children a table, so that no step goes through a long list.
+func (r *redactor) widen() {
+	for state := 1; state < len(r.nodes); state++ {
+		n := 0
+		for next := r.nodes[state].child; next != 0; next = r.nodes[next].sibling {
+			n++
 		}
-	}
-	if !redactPlain(value) {
-		forms = append(forms, redactEscapes(value)...)
-	}
-	lower := hex.EncodeToString([]byte(value))
-	return append(forms, lower, strings.ToUpper(lower))
-}
-
-// redactPlain reports a value that neither URLs nor JSON escape, as most tokens are.
-func redactPlain(s string) bool {
-	for i := range len(s) {
-		if c := s[i] | 0x20; !(c >= 'a' && c <= 'z' || s[i] >= '0' && s[i] <= '9' || s[i] == '-' || s[i] == '_' || s[i] == '.') {
-			return false
+		if n < redactWide {
+			continue
 		}
-	}
-	return true
-}
-
-func redactEscapes(value string) []string {
-	var forms []string
-	// What is left bare differs: form and query encoders, JavaScript's encodeURIComponent and encodeURI, path segments.
-	for _, bare := range [...]string{"-_.~", "-_.*", "-_.~!*'()", "-_.~!*'();/?:@&=+$,#", "-_.~$&+=:@", "-_.~/"} {
-		for _, space := range [...]string{"%20", "+"} {
-			forms = append(forms, percentEncode(value, bare, space, "0123456789ABCDEF"), percentEncode(value, bare, space, "0123456789abcdef"))
+		var table [256]int32
+		for next := r.nodes[state].child; next != 0; next = r.nodes[next].sibling {
+			table[r.nodes[next].b] = next
 		}
+		r.wide = append(r.wide, table)
+		r.nodes[state].child = ^int32(len(r.wide) - 1)
 	}
-	for _, s := range jsonForms(value) {
-		forms = append(forms, s, strings.ReplaceAll(s, "/", `\/`))
-	}
-	return forms
-}
-
-func percentEncode(s, bare, space, digits string) string {
-	var b strings.Builder
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case c >= '0' && c <= '9', c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', strings.IndexByte(bare, c) >= 0:
-			b.WriteByte(c)
-		case c == ' ':
-			b.WriteString(space)
-		default:
-			b.Write([]byte{'%', digits[c>>4], digits[c&15]})
-		}
-	}
-	return b.String()
-}
-
-// jsonForms escapes a value as JSON encoders do: as little as allowed; signs of HTML as well (Go); all but ASCII as well
-// (Python, PHP), quotes and plus by number too (.NET), in either case of digits; every control character by number; and once
-// more inside another string.
-func jsonForms(s string) []string {
-	least := appendJSONString(nil, s)
-	inner := string(least[1 : len(least)-1])
-	twice := appendJSONString(nil, inner)
-	forms := []string{inner, string(twice[1 : len(twice)-1])}
-	for _, digits := range [...]string{`\u%04x`, `\u%04X`} {
-		forms = append(forms, jsonEscape(s, digits, "<>&", false, false), jsonEscape(s, digits, "", true, false),
-			jsonEscape(s, digits, "<>&", true, false), jsonEscape(s, digits, "", false, true), jsonEscape(s, digits, "<>&'\"\\", true, true), jsonEscape(s, digits, "<>&'\"+`", true, false))
-	}
-	return forms
-}
-
-// jsonEscape escapes by number the signs given, all but ASCII if asked, and control characters if asked; the rest as
-// appendJSONString does.
-func jsonEscape(s, format, signs string, ascii, control bool) string {
-	var b strings.Builder
-	for _, c := range s {
-		switch {
-		case c >= 0x80 && ascii && c > 0xffff:
-			high, low := utf16.EncodeRune(c)
-			fmt.Fprintf(&b, format+format, high, low)
-		case c >= 0x80 && ascii, c < 0x20 && control, c < 0x80 && strings.ContainsRune(signs, c), c == 0x7f && ascii:
-			fmt.Fprintf(&b, format, c)
-		default:
-			quoted := appendJSONString(nil, string(c))
-			b.Write(quoted[1 : len(quoted)-1])
-		}
-	}
-	return b.String()
 }
 
 // redactStream masks text that comes in parts, so that a secret cut in two is found all the same. It holds back only what
