@@ -50,7 +50,7 @@ type httpTransport struct {
 	shown   string
 	plain   bool // http to another machine: no credential may go there
 	headers http.Header
-	scrub   httpScrub
+	Scrub   httpScrub // fmt asks the type of an exported field alone
 	client  http.Client
 	token   func(context.Context) (secret, error)
 	onNote  func(string, json.RawMessage)
@@ -104,7 +104,7 @@ func newHTTPTransport(c httpConfig) (*httpTransport, error) {
 		limits: httpLimits{call: mcpCallTimeout, answer: httpAnswerTimeout, drain: httpDrainTimeout, body: mcpHTTPMaxBody, stream: httpStreamMax},
 	}
 	t.client.CheckRedirect, t.client.Jar = noRedirect, nil
-	t.scrub = entryScrub(u, h)
+	t.Scrub = entryScrub(u, h)
 	if t.now == nil {
 		t.now = time.Now
 	}
@@ -257,7 +257,7 @@ func (t *httpTransport) note(text string) {
 		t.notesOver++
 		return
 	}
-	t.notes = append(t.notes, t.scrub.clean(text))
+	t.notes = append(t.notes, t.Scrub.clean(text))
 }
 
 // httpExchange is one message under way. Its context follows the caller's until the answer is there, and may outlive the call
@@ -404,7 +404,7 @@ func (t *httpTransport) post(run context.Context, deadline time.Time, method str
 
 // header makes the headers of one message, and what its error texts must not show.
 func (t *httpTransport) header(ctx context.Context, method string) (http.Header, httpScrub, error) {
-	h, scrub := maps.Clone(t.headers), slices.Clip(t.scrub)
+	h, scrub := maps.Clone(t.headers), slices.Clip(t.Scrub)
 	if t.token != nil {
 		token, err := t.token(ctx)
 		if err != nil {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"math/bits"
 	"slices"
 	"strings"
@@ -82,6 +83,9 @@ type redactSpan struct {
 	longest    int // of its forms; that one gives the name
 	name       int32
 }
+
+// Format keeps the values out of what prints a redactor: fmt shows unexported fields without asking their type.
+func (r *redactor) Format(f fmt.State, _ rune) { fmt.Fprint(f, sealedText) }
 
 // newRedactor takes the secrets to mask; nil if there are none. Of equal values the first name stands for all. Values
 // shorter than redactMin bytes, white space at their ends apart, are passed over.

@@ -22,6 +22,8 @@ func (secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, sealedText) }
 
 func (secret) MarshalText() ([]byte, error) { return []byte(sealedText), nil }
 
+func (secret) MarshalBinary() ([]byte, error) { return []byte(sealedText), nil } // gob asks for no other
+
 func (secret) MarshalJSON() ([]byte, error) { return []byte(`"` + sealedText + `"`), nil }
 
 // secretName reports a variable's, header's or field's name that speaks of a secret value. It errs towards yes.
