@@ -330,7 +330,7 @@ func auditMillis(d time.Duration) string {
 // create makes folder and file and writes run_started. The name is random and the file must be new: no two processes
 // ever write one log. A folder that is a symbolic link is refused, since a workspace may bring one along.
 func (a *auditLog) create() error {
-	if err := os.MkdirAll(a.cfg.Dir, auditDirPerm); err != nil {
+	if err := makeFolders(a.cfg.Dir, auditDirPerm); err != nil {
 		return fmt.Errorf("create run log folder: %w", err)
 	}
 	for _, dir := range []string{a.cfg.Dir, filepath.Dir(a.cfg.Dir)} {

@@ -15,7 +15,8 @@ func testFakes() map[string]func() {
 		"audit-writer": fakeAuditWriter,
 		"tai":          main,
 		"stdio":        fakeStdioMain, "stdio-parent": fakeStdioParent, "bench-client": fakeBenchClient,
-		"stuck": fakeStuck,
+		"stuck":         fakeStuck,
+		"torture-vault": fakeTortureVault, "torture-log": fakeTortureLog, "torture-op": fakeTortureOp,
 	}
 }
 

@@ -324,11 +324,16 @@ func (v *vault) inTx(ctx context.Context, o *sql.TxOptions, f func(tx *sql.Tx) e
 		return v.fault(err)
 	}
 	defer tx.Rollback() // no effect once committed
+	committing := false
 	if err = f(tx); err == nil {
+		committing = true
 		err = tx.Commit()
 	}
 	if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
 		err = ctx.Err() // database/sql has rolled back on its own; why is in the context alone
+	}
+	if outcome := vaultOutcome(err, committing); o == nil && outcome != "" {
+		return fmt.Errorf("%w%s", v.fault(err), outcome)
 	}
 	return v.fault(err)
 }

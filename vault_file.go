@@ -36,7 +36,7 @@ var (
 	errVaultForeign  = errors.New("is not a tai vault and is left as it is; move it away or choose another --home")
 	errVaultDamaged  = errors.New("is damaged and is left as it is; restore a backup or move it away")
 	errVaultBusy     = errors.New("is busy: other processes kept it locked; try again")
-	errVaultFull     = errors.New("could not be written: the disk is full; nothing was changed")
+	errVaultFull     = errors.New("could not be written: the disk is full")
 	errVaultJournal  = errors.New("stands beside the journal (-wal) of another vault and is left as it is; move that journal away, then it opens")
 	errVaultReadOnly = errors.New("cannot be opened or written here; check the permissions of the file and its folder")
 	errVaultReading  = errors.New("was opened for reading only")
@@ -92,7 +92,7 @@ func makeHome(home string) error {
 	if _, err := os.Stat(home); err == nil {
 		return nil
 	}
-	if err := os.MkdirAll(home, 0o700); err != nil {
+	if err := makeFolders(home, 0o700); err != nil {
 		return err
 	}
 	return os.Chmod(home, 0o700)
@@ -101,20 +101,37 @@ func makeHome(home string) error {
 // claim gives temp the name path, or fs.ErrExist where that is taken.
 func claim(temp, path string) error {
 	err := os.Link(temp, path)
-	if err == nil || errors.Is(err, fs.ErrExist) {
-		return err
+	if err != nil && !errors.Is(err, fs.ErrExist) && noHardLinks(err, runtime.GOOS) {
+		return renameNew(temp, path)
 	}
-	return claimByRename(temp, path) // a file system without hard links
+	return err
 }
 
-// claimByRename is claim where an exclusive create must keep others from the name. They may see an empty file for a
-// moment, which they refuse.
-func claimByRename(temp, path string) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
+// noHardLinks tells the errors of a file system that has no hard links. After any other one, another process may link at this
+// very moment, so that a rename could take its vault from it; on Windows no rename does.
+func noHardLinks(err error, goos string) bool {
+	return goos == "windows" || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) // link(2): EPERM
+}
+
+// makeFolders makes a folder and those above it that are missing, and makes their names durable: what is synced in a folder is lost
+// with the folder.
+func makeFolders(path string, perm fs.FileMode) error {
+	var above []string // of each folder that is missing
+	for dir := filepath.Clean(path); ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) || filepath.Dir(dir) == dir {
+			break
+		}
+		above = append(above, filepath.Dir(dir))
+	}
+	if err := os.MkdirAll(path, perm); err != nil {
 		return err
 	}
-	return errors.Join(f.Close(), os.Rename(temp, path))
+	for _, dir := range above {
+		if err := syncFolder(dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func syncPath(path string) error {
@@ -418,13 +435,27 @@ func vaultFault(path string, err error) error {
 	case code == sqlite3.SQLITE_CORRUPT, code == sqlite3.SQLITE_NOTADB:
 		what = errVaultDamaged
 	case code == sqlite3.SQLITE_IOERR:
-		what = fmt.Errorf("could not be read or written: disk fault (%w); nothing was changed", err)
+		what = fmt.Errorf("could not be read or written: disk fault (%w)", err)
 	case code != 0:
 		what = fmt.Errorf("refused: %w", err)
 	default:
 		return err
 	}
 	return fmt.Errorf("vault %s %w", path, what)
+}
+
+// vaultOutcome says what became of a write that a full or faulty disk ended, "" for other faults. A commit can fail after all of it was
+// written, in its sync or in the index that others read it by: it is undone in this process, but after a crash it may be found
+// complete. SQLite gives SQLITE_FULL and SQLITE_IOERR_WRITE for a journal whose last page is not there.
+func vaultOutcome(err error, committing bool) string {
+	code := driverCode(err)
+	if code != sqlite3.SQLITE_FULL && code != sqlite3.SQLITE_IOERR {
+		return ""
+	}
+	if e, ok := errors.AsType[*sqlite.Error](err); ok && committing && code == sqlite3.SQLITE_IOERR && e.Code() != sqlite3.SQLITE_IOERR_WRITE {
+		return "; what was to be stored may be there or not: look before you store it again"
+	}
+	return "; nothing was changed"
 }
 
 // wrapDeed puts the deed before an error, for use with defer.

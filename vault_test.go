@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -214,21 +215,50 @@ func TestVaultDiskFull(t *testing.T) {
 	}
 }
 
-// Where there are no hard links the name is taken by an exclusive create, and never from another.
-func TestVaultClaimByRename(t *testing.T) {
+// Where there are no hard links one of many gets the name, and keeps it.
+func TestVaultRenameNew(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "v")
-	for i, content := range []string{"first", "second"} {
-		temp := filepath.Join(dir, "temp")
-		if err := os.WriteFile(temp, []byte(content), 0o600); err != nil {
+	var wg sync.WaitGroup
+	for i := range 8 {
+		temp := filepath.Join(dir, fmt.Sprint("temp", i))
+		if err := os.WriteFile(temp, []byte(temp), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := claimByRename(temp, path); (i > 0) != errors.Is(err, fs.ErrExist) || i == 0 && err != nil {
-			t.Errorf("claim %d: %v", i, err)
-		}
-		if b, err := os.ReadFile(path); err != nil || string(b) != "first" {
-			t.Errorf("claim %d: %q, %v", i, b, err)
-		}
+		wg.Go(func() {
+			if err := renameNew(temp, path); err != nil && !errors.Is(err, fs.ErrExist) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	winner, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(string(winner)); !errors.Is(err, fs.ErrNotExist) || len(vaultNames(t, dir)) != 8 {
+		t.Errorf("%s won; files %v", winner, vaultNames(t, dir))
+	}
+	if err := renameNew(filepath.Join(dir, "missing"), filepath.Join(dir, "w")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a rename that failed: %v", err)
+	}
+	if noHardLinks(&os.LinkError{Op: "link", Err: syscall.EIO}, "linux") || !noHardLinks(&os.LinkError{Op: "link", Err: syscall.EPERM}, "linux") {
+		t.Error("noHardLinks takes one fault for another")
+	}
+}
+
+// VLT-02, VLT-03: only what is known to have left nothing says so.
+func TestVLT02Outcome(t *testing.T) {
+	v := vaultAt(t, t.TempDir())
+	if _, err := v.db.Exec(`PRAGMA max_page_count = 1`); err != nil {
+		t.Fatal(err)
+	}
+	err := v.putSecret(t.Context(), "", "NEW", secret(bytes.Repeat([]byte("x"), 100<<10)), nil)
+	if err == nil || !strings.HasSuffix(err.Error(), "the disk is full; nothing was changed") {
+		t.Errorf("got %v", err)
+	}
+	if got := vaultOutcome(errNotFound, true); got != "" {
+		t.Errorf("no disk fault: %q", got)
 	}
 }
 
