@@ -69,6 +69,7 @@ type app struct {
 	mu       sync.Mutex
 	store    *vault
 	storeErr error
+	empty    *vault // the one in memory that store was before, nil if it was none
 	known    *redactor
 	isKnown  bool // known was read; it is nil where there is no secret
 	changes  int  // of the secrets, counted
@@ -101,7 +102,10 @@ func openApp(out outside, flags map[string][]string, use storeUse, origin string
 		a.console = &console{in: in, out: out.Stderr}
 	}
 	a.http = newHTTPClient(httpClientConfig{Env: out.Getenv})
-	a.audit = newAuditLog(auditConfig{Dir: filepath.Join(a.home, "runs"), Origin: origin, Now: out.Now, Redact: a.redact})
+	a.audit = newAuditLog(auditConfig{
+		Dir: filepath.Join(a.home, "runs"), Origin: origin, Now: out.Now, Redact: a.redact, Heads: a.putHead,
+		Warn: func(line string) { fmt.Fprintln(a.stderr, "tai: "+visibleLine(a.redact(line))) },
+	})
 	if a.policy, err = a.newPolicy(flags, get); err != nil {
 		return nil, err
 	}
@@ -295,6 +299,36 @@ func (a *app) vault(ctx context.Context) (*vault, error) {
 	return a.store, a.storeErr
 }
 
+// putHead puts the head of this run's log on record in the vault, which is made if need be: whatever the command, the log is written beside it.
+// It must be called with no transaction of the vault open.
+func (a *app) putHead(ctx context.Context, h auditHead) error {
+	v, err := a.vault(ctx)
+	if err == nil && v.path == vaultNowhere {
+		v, err = a.makeVault(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return v.putAuditHead(ctx, h)
+}
+
+// makeVault puts a vault on disk in the place of the empty one in memory.
+func (a *app) makeVault(ctx context.Context) (*vault, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.store.path != vaultNowhere {
+		return a.store, nil // made meanwhile
+	}
+	made, err := openVault(ctx, a.home, vaultWrite, a.out.Now, a.keys())
+	if err != nil {
+		return nil, err
+	}
+	a.empty, a.store = a.store, made // the empty one may be in use
+	a.known, a.isKnown = nil, false
+	a.changes++
+	return made, nil
+}
+
 // profile gives the profile to work in: the flag, which must name one that is there, else the stored current one.
 func (a *app) profile(ctx context.Context) (string, error) {
 	v, err := a.vault(ctx)
@@ -393,8 +427,10 @@ func (a *app) close() error {
 	err := errors.Join(a.bridge.close(), a.audit.close())
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.store != nil {
-		err = errors.Join(err, a.store.close())
+	for _, v := range []*vault{a.store, a.empty} {
+		if v != nil {
+			err = errors.Join(err, v.close())
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("end: %w", err)

@@ -5,6 +5,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -184,12 +185,15 @@ func escapeAuditLine(dst []byte, start int) []byte {
 }
 
 // auditConfig is what a run log is made of. Dir is the folder of the logs, Origin the first part of the run's name (mcp,
-// cli, repl, http), Data what run_started says. Redact may be nil.
+// cli, repl, http), Data what run_started says. Redact may be nil. Heads puts the run's head on record outside the file, one call at a time;
+// without it the run is on record nowhere else. Warn, which may be nil, takes a line for the person where that fails and the run goes on.
 type auditConfig struct {
 	Dir, Origin string
 	Data        json.RawMessage
 	Now         func() time.Time
 	Redact      func(string) string
+	Heads       func(ctx context.Context, h auditHead) error
+	Warn        func(line string)
 }
 
 // auditFile is what a log needs of its file: *os.File, or one that fails in a test.
@@ -215,6 +219,8 @@ type auditLog struct {
 	prev   string
 	canon  []byte
 	line   []byte
+	keep   *auditKeeper // nil until the run is on record
+	since  time.Time    // of run_started
 
 	syncMu sync.Mutex // held during a sync; those who wait for it share the next one
 	synced int64      // seq that is known to be on disk
@@ -247,9 +253,9 @@ func (a *auditLog) head() (count int, hash string) {
 	return int(a.seq), a.prev
 }
 
-// record appends one line with one write; the first call also makes the file and its run_started line. The line survives
-// the end of the process when record returns, and the end of the machine after sync. After an error nothing of the
-// event is in the log, and the caller must not act.
+// record appends one line with one write; the first call also makes the file and its run_started line, and puts the run on record
+// elsewhere. The line survives the end of the process when record returns, and the end of the machine after sync. After an
+// error nothing of the event is in the log, and the caller must not act. It must not be called inside a transaction of the vault.
 func (a *auditLog) record(ev auditEvent) error {
 	rec := a.prepare(ev)
 	a.mu.Lock()
@@ -261,11 +267,71 @@ func (a *auditLog) record(ev auditEvent) error {
 		return a.broken
 	}
 	if a.file == nil {
-		if err := a.create(); err != nil {
-			return err
-		}
+		return a.begin(&rec)
 	}
 	return a.append(&rec)
+}
+
+// begin makes the log with its first two lines and puts the run on record: from then on a log that is removed, replaced or cut shows.
+// What fails leaves no file; a.mu is held.
+func (a *auditLog) begin(rec *auditRecord) error {
+	if err := a.create(); err != nil {
+		return err
+	}
+	err := a.append(rec)
+	if err == nil {
+		err = a.register()
+	}
+	if err != nil {
+		err = errors.Join(err, a.file.Close(), os.Remove(a.path()))
+		a.file, a.broken = nil, nil
+		a.size, a.seq, a.prev, a.synced = 0, 0, auditGenesis, 0
+	}
+	return err
+}
+
+// register puts a new run on record. Its lines are synced before: a head must never speak of lines that a power cut can still take. a.mu is
+// held, and nobody else has the file yet.
+func (a *auditLog) register() error {
+	if a.cfg.Heads == nil {
+		return nil
+	}
+	err := a.file.Sync()
+	if err == nil {
+		err = syncAuditDir(a.cfg.Dir)
+	}
+	if err != nil {
+		return fmt.Errorf("sync run log %s: %w", a.path(), err)
+	}
+	a.synced = a.seq
+	h := a.headNow()
+	err = renewWithin(context.Background(), func(ctx context.Context) error { return a.cfg.Heads(ctx, h) }) // the run outlives the call
+	if err != nil {
+		return fmt.Errorf("run %s is not begun, since what it does could not be proved later: %w", a.name, err)
+	}
+	a.keep = startAuditKeeper(a.seq, a.renewHead, func(err error) {
+		if a.cfg.Warn != nil {
+			a.cfg.Warn(fmt.Sprintf("the head of run %s is behind its log and is tried again: %v", a.name, err))
+		}
+	})
+	return nil
+}
+
+// renewHead syncs the log and puts the head of what is then on disk on record.
+func (a *auditLog) renewHead(ctx context.Context) error {
+	a.mu.Lock()
+	h := a.headNow()
+	a.keep.covers(h.Lines)
+	a.mu.Unlock()
+	if err := a.sync(); err != nil {
+		return err
+	}
+	return a.cfg.Heads(ctx, h)
+}
+
+// headNow is the head of the lines written so far; a.mu is held.
+func (a *auditLog) headNow() auditHead {
+	return auditHead{Run: a.name, Origin: a.cfg.Origin, Path: a.path(), Lines: a.seq, Hash: a.prev, Started: a.since, Updated: a.cfg.Now()}
 }
 
 // prepare does the part of a record that needs no lock: redaction, bounds and canonical data.
@@ -350,7 +416,7 @@ func (a *auditLog) create() error {
 	a.file = f
 	rec := a.prepare(auditEvent{Event: auditRunStarted, Data: a.cfg.Data})
 	if err := a.append(&rec); err != nil {
-		a.file = nil
+		a.file, a.broken = nil, nil
 		return errors.Join(err, f.Close(), os.Remove(a.path()))
 	}
 	return nil
@@ -359,8 +425,12 @@ func (a *auditLog) create() error {
 // append chains and writes one prepared record; a.mu is held. A write that fails is taken back, so that the chain goes on
 // when there is room again; when even that fails, the log is broken for good.
 func (a *auditLog) append(rec *auditRecord) error {
+	now := a.cfg.Now()
+	if a.seq == 0 {
+		a.since = now
+	}
 	rec.Seq, rec.Prev = a.seq+1, a.prev
-	rec.Time = a.cfg.Now().UTC().Format(auditTimeForm)
+	rec.Time = now.UTC().Format(auditTimeForm)
 	a.canon = rec.appendCanonical(a.canon[:0])
 	sum := sha256.Sum256(a.canon)
 	rec.Hash = hex.EncodeToString(sum[:])
@@ -374,6 +444,9 @@ func (a *auditLog) append(rec *auditRecord) error {
 	}
 	a.size += int64(len(a.line))
 	a.seq, a.prev = rec.Seq, rec.Hash
+	if a.keep != nil {
+		a.keep.note(a.seq)
+	}
 	return nil
 }
 
@@ -447,8 +520,8 @@ func syncAuditDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// close ends the run: run_completed, sync, and the file is let go. A log that never recorded anything leaves nothing.
-// Later records fail; closing twice is harmless.
+// close ends the run: run_completed, sync, the head of the whole log is put on record, and the file is let go. A log that never recorded
+// anything leaves nothing. Later records fail; closing twice is harmless.
 func (a *auditLog) close() error {
 	rec := a.prepare(auditEvent{Event: auditRunCompleted})
 	a.mu.Lock()
@@ -462,7 +535,15 @@ func (a *auditLog) close() error {
 	if done {
 		return nil
 	}
-	err = errors.Join(err, a.sync())
+	if a.keep != nil {
+		a.keep.end()
+	}
+	synced := a.sync()
+	if err = errors.Join(err, synced); synced == nil && a.keep != nil {
+		if renewed := renewWithin(context.Background(), a.renewHead); renewed != nil {
+			err = errors.Join(err, fmt.Errorf("the log of run %s is whole, but its last lines are not on record: %w", a.name, renewed))
+		}
+	}
 	a.syncMu.Lock() // nobody else may be in a sync of the file
 	defer a.syncMu.Unlock()
 	return errors.Join(err, a.file.Close())

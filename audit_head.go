@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -208,9 +209,9 @@ func parseAuditHead(b []byte) (h auditHead, err error) {
 }
 
 // newAuditKey makes a signing key's seed in the form in which it is kept, from a source of random bytes.
-func newAuditKey(random func([]byte) error) (secret, error) {
+func newAuditKey(random io.Reader) (secret, error) {
 	seed := make([]byte, ed25519.SeedSize)
-	if err := random(seed); err != nil {
+	if _, err := io.ReadFull(random, seed); err != nil {
 		return "", fmt.Errorf("make the signing key: %w", err)
 	}
 	return secret(hex.EncodeToString(seed)), nil

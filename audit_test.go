@@ -248,8 +248,8 @@ func TestAUD05Processes(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	runs, err := listAudit(dir, filepath.Join(dir, "missing"))
-	if err != nil || len(runs) != processes {
+	runs, total, err := listAudit(nil, 99, dir, filepath.Join(dir, "missing"))
+	if err != nil || len(runs) != processes || total != processes {
 		t.Fatalf("%d runs, %v", len(runs), err)
 	}
 	for _, run := range runs {

@@ -1,5 +1,5 @@
-// This file reads run logs back: it verifies the chain of one, lists those of a folder and yields the lines of one. It
-// needs nothing but the file, holds a bounded part of it at a time and never writes.
+// This file reads run logs back: it verifies the chain of one and yields its lines. It needs nothing but the file, holds
+// a bounded part of it at a time and never writes.
 package main
 
 import (
@@ -8,17 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
-	"time"
 )
-
-const auditListMax = 10_000 // logs that one listing reads
 
 // auditReport is what verifying a log found. Lines are the whole, chained lines; Bad is the first line (from 1) that is
 // not what was written, 0 when there is none. An incomplete last line is a crash, not tampering: a whole line is one
@@ -257,92 +250,4 @@ func readAudit(r io.Reader, yield func(auditRecord) bool) error {
 			return nil
 		}
 	}
-}
-
-// auditRunInfo is one log as a listing shows it. Started is zero and Fault set where its first line cannot be read.
-type auditRunInfo struct {
-	Run       string    `json:"run"`
-	Origin    string    `json:"origin"`
-	Path      string    `json:"path"`
-	Size      int64     `json:"size"`
-	Lines     int64     `json:"lines"` // number of the last whole line, not verified
-	Started   time.Time `json:"started"`
-	Completed bool      `json:"completed"`
-	Fault     string    `json:"fault,omitempty"`
-}
-
-// listAudit lists the logs of some folders, newest first; a folder that does not exist has none. It reads the first and the last
-// line of each.
-func listAudit(dirs ...string) ([]auditRunInfo, error) {
-	var runs []auditRunInfo
-	for _, dir := range dirs {
-		entries, err := os.ReadDir(dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("list run logs: %w", err)
-		}
-		for _, e := range entries {
-			name, ok := strings.CutSuffix(e.Name(), auditExtension)
-			if !ok || !e.Type().IsRegular() {
-				continue
-			}
-			if len(runs) == auditListMax {
-				return nil, fmt.Errorf("list run logs: more than %d logs", auditListMax)
-			}
-			runs = append(runs, auditInfo(name, filepath.Join(dir, e.Name())))
-		}
-	}
-	slices.SortStableFunc(runs, func(a, b auditRunInfo) int { return b.Started.Compare(a.Started) })
-	return runs, nil
-}
-
-// auditInfo reads the two ends of one log.
-func auditInfo(name, path string) auditRunInfo {
-	info := auditRunInfo{Run: name, Path: path}
-	if i := strings.LastIndexByte(name, '-'); i > 0 {
-		info.Origin = name[:i]
-	}
-	if err := info.readEnds(); err != nil {
-		info.Fault = err.Error()
-	}
-	return info
-}
-
-func (info *auditRunInfo) readEnds() (err error) {
-	f, err := os.Open(info.Path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	stat, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	info.Size = stat.Size()
-	first, err := auditLines{r: bufio.NewReaderSize(f, auditLineMax)}.next()
-	if err != nil {
-		return fmt.Errorf("first line: %w", err)
-	}
-	rec, err := parseAuditLine(first)
-	if err != nil {
-		return fmt.Errorf("first line: %w", err)
-	}
-	if info.Started, err = time.Parse(auditTimeForm, rec.Time); err != nil {
-		return fmt.Errorf("first line: %w", err)
-	}
-	from := max(0, info.Size-2*auditLineMax)
-	tail, err := io.ReadAll(io.NewSectionReader(f, from, info.Size-from))
-	if err != nil {
-		return err
-	}
-	tail = tail[:bytes.LastIndexByte(tail, '\n')+1] // what follows is an incomplete line
-	tail = bytes.TrimSuffix(tail, []byte("\n"))
-	last, err := parseAuditLine(tail[bytes.LastIndexByte(tail, '\n')+1:])
-	if err != nil {
-		return fmt.Errorf("last line: %w", err)
-	}
-	info.Lines, info.Completed = last.Seq, last.Event == auditRunCompleted
-	return nil
 }

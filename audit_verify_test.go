@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -132,15 +133,18 @@ func TestAuditListFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	runs, err := listAudit(dir)
-	if err != nil || len(runs) != 3 {
+	runs, total, err := listAudit(nil, 99, dir)
+	if err != nil || len(runs) != 3 || total != 3 {
 		t.Fatalf("%v %v", runs, err)
 	}
-	if r := runs[0]; r.Run != "cli-01" || r.Lines != 9 || !r.Completed || r.Fault != "" {
+	slices.SortFunc(runs, func(a, b auditRunInfo) int { return strings.Compare(a.Run, b.Run) })
+	if r := runs[1]; r.Lines != 9 || !r.Completed || r.State != runEnded || r.Fault != "" || r.Started.Year() != 2026 {
 		t.Errorf("%+v", r)
 	}
-	if runs[1].Fault == "" || runs[2].Fault == "" {
-		t.Errorf("%+v", runs)
+	for _, r := range []auditRunInfo{runs[0], runs[2]} {
+		if r.Fault == "" || r.State != runUnreadable || r.Started.IsZero() {
+			t.Errorf("%+v", r)
+		}
 	}
 	if err := readAudit(strings.NewReader("{}\nx\n"), func(auditRecord) bool { return true }); err == nil || !strings.Contains(err.Error(), "line 2") {
 		t.Errorf("readAudit: %v", err)

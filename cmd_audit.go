@@ -1,11 +1,14 @@
-// This file holds the commands that read run logs: tai audit list, show, verify.
+// This file holds the commands about run logs: tai audit list, show, verify, head.
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,11 +17,17 @@ import (
 
 func auditCommands() []command {
 	return []command{
-		{Path: "audit list", Short: "run logs of this home and workspace, newest first", Example: "tai audit list", Store: storeNone, Run: cmdAuditList},
-		{Path: "audit show", Args: "RUN|FILE", Short: "print a run log, one line an event", Example: "tai audit show cli-2f6c1a0b", Min: 1, Max: 1, Store: storeNone, Run: cmdAuditShow},
-		{Path: "audit verify", Args: "RUN|FILE", Short: "check a run log's chain and name the first bad line",
-			Long: "Exit 0: good. Exit 1: tampered with. Exit 2: unreadable. An incomplete last line\nis what a crash leaves, and is told as a notice.", Example: "tai audit verify cli-2f6c1a0b --ci",
-			Flags: []flagSpec{{Name: "ci", Help: "one line of JSON, for machines"}}, Min: 1, Max: 1, Store: storeNone, Run: cmdAuditVerify},
+		{Path: "audit list", Short: "runs of this home and workspace, newest first", Long: "A run that is on record and has no log any more is listed too: \"log gone\".", Example: "tai audit list --limit 10",
+			Flags: []flagSpec{{Name: "limit", Value: "N", Help: fmt.Sprintf("at most this many (default %d)", recordListLimit)}}, Store: storeRead, Run: cmdAuditList},
+		{Path: "audit show", Args: "RUN|FILE", Short: "print a run log, one line an event", Long: "A log that does not verify is shown all the same, with a warning.", Example: "tai audit show cli-2f6c1a0b93d4e857 --since 10m",
+			Flags: []flagSpec{{Name: "call", Value: "ID", Help: "only the events of this call, and of those that it caused"}, {Name: "event", Value: "NAME", Help: "only these events", Many: true},
+				{Name: "since", Value: "TIME", Help: "only what came later: a time as in the log, or how long ago (90s, 10m, 2h)"}}, Min: 1, Max: 1, Store: storeRead, Run: cmdAuditShow},
+		{Path: "audit verify", Args: "RUN|FILE", Short: "check a run log's chain, and its head on record", Example: "tai audit verify cli-2f6c1a0b93d4e857 --ci",
+			Long:  "Exit 0: good. Exit 1: tampered with. Exit 2: unreadable. The chain shows what\nwas changed inside the log; the head that the vault holds, or --head FILE, also\nwhat was cut off its end. With --head no vault is opened. An incomplete last\nline that the head does not speak of is what a crash leaves, and a notice.",
+			Flags: []flagSpec{{Name: "ci", Help: "one line of JSON, for machines"}, {Name: "head", Value: "FILE", Help: "a head that tai audit head wrote"}}, Min: 1, Max: 1, Store: storeRead, Run: cmdAuditVerify},
+		{Path: "audit head", Args: "RUN", Short: "export the signed head of a run log, to be kept elsewhere", Example: "tai audit head cli-2f6c1a0b93d4e857 -o head.json",
+			Long:  "tai audit verify RUN --head FILE holds the log against it, on any machine.\nCompare the key's fingerprint with the one that this command shows.",
+			Flags: []flagSpec{{Name: "o", Value: "FILE", Help: "write it to a new file"}}, Min: 1, Max: 1, Store: storeThere, Run: cmdAuditHead},
 	}
 }
 
@@ -27,79 +36,350 @@ func (a *app) auditFolders() []string {
 	return []string{filepath.Join(a.home, "runs"), filepath.Join(a.root, ".tai", "runs")}
 }
 
-func cmdAuditList(_ context.Context, c *invocation) error {
-	runs, err := listAudit(c.auditFolders()...)
+func cmdAuditList(ctx context.Context, c *invocation) error {
+	limit, err := c.recordLimit()
+	if err != nil {
+		return err
+	}
+	var heads []auditHead
+	v, err := c.vault(ctx)
+	if err == nil {
+		heads, err = v.auditHeads(ctx) // before the logs are looked at: a head is never newer than its log
+	}
+	if err != nil {
+		fmt.Fprintf(c.stderr, "tai: logs that are gone do not show: %s\n", visibleLine(err.Error()))
+	}
+	runs, total, err := listAudit(heads, limit, c.auditFolders()...)
 	if err != nil {
 		return err
 	}
 	if c.json {
-		return writeJSON(c.stdout, map[string]any{"runs": orEmpty(runs)})
+		return writeJSON(c.stdout, map[string]any{"runs": orEmpty(runs), "total": total})
 	}
-	if len(runs) == 0 {
+	if total == 0 {
 		fmt.Fprintln(c.stdout, "no runs are logged")
 	}
 	for _, r := range runs {
-		state := "ended"
-		switch {
-		case r.Fault != "":
-			state = "unreadable: " + r.Fault
-		case !r.Completed:
-			state = "not ended"
+		state := r.State
+		if r.Fault != "" {
+			state += ": " + r.Fault
 		}
-		fmt.Fprintf(c.stdout, "%s  %s  %d lines  %s\n", visibleLine(r.Run), r.Started.Format(time.RFC3339), r.Lines, visibleLine(state))
+		fmt.Fprintf(c.stdout, "%s  %s  %d lines  %s\n", visibleLine(r.Run), r.Started.UTC().Format(time.RFC3339), r.Lines, visibleLine(state))
+	}
+	if total > len(runs) {
+		fmt.Fprintf(c.stderr, "%d more; --limit shows them\n", total-len(runs))
 	}
 	return nil
 }
 
-// auditFile finds a log by its run or its path.
-func (a *app) auditFile(word string) (*os.File, error) {
-	names := []string{}
+// auditSource is a log that a command was told of. Run is whose it must be, "" where only its lines can tell.
+type auditSource struct {
+	*os.File
+	run string
+}
+
+// auditSource finds a log by its run or its path. placed, which may be nil, knows where else the log of a run may lie. Nothing of that name
+// is fs.ErrNotExist.
+func (a *app) auditSource(word string, placed func(run string) string) (auditSource, error) {
+	src := auditSource{}
+	var names []string
 	if !strings.ContainsAny(word, `/\`) {
 		for _, dir := range a.auditFolders() {
 			names = append(names, filepath.Join(dir, word+auditExtension))
 		}
 	}
+	if isAuditRun(word) {
+		src.run = word
+		if placed != nil {
+			names = append(names, placed(word))
+		}
+	} else if base, ok := strings.CutSuffix(filepath.Base(word), auditExtension); ok && isAuditRun(base) {
+		src.run = base
+	}
 	for _, name := range append(names, absolute(word, a.out.Dir)) {
 		info, err := os.Stat(name) // before it is opened: opening a pipe would wait for its writer
 		if err == nil && !info.Mode().IsRegular() {
-			return nil, usageError("", "run log %s is no regular file", quoteClip(word))
-		}
-		var f *os.File
-		if err == nil {
-			f, err = os.Open(name)
+			return src, usageError("", "run log %s is no regular file", quoteClip(word))
 		}
 		if err == nil {
-			return f, nil
+			src.File, err = os.Open(name)
 		}
-		if !errors.Is(err, os.ErrNotExist) {
-			return nil, &cliError{Exit: exitUsage, Message: fmt.Sprintf("read run log %s: %v", quoteClip(word), bareError(err)), err: err}
+		if err == nil {
+			return src, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return src, &cliError{Exit: exitUsage, Message: fmt.Sprintf("read run log %s: %v", quoteClip(word), bareError(err)), err: err}
 		}
 	}
-	return nil, usageError("tai audit list shows the runs", "no such run or file: %s", quoteClip(word))
+	return src, &cliError{Exit: exitUsage, Message: "no such run or file: " + quoteClip(word), Hint: "tai audit list shows the runs", err: fs.ErrNotExist}
 }
 
-func cmdAuditShow(_ context.Context, c *invocation) error {
-	f, err := c.auditFile(c.args[0])
+// firstRun gives the run that a log's first line names, "" where there is none to be read.
+func firstRun(f *os.File) string {
+	line, err := auditLines{r: bufio.NewReaderSize(io.NewSectionReader(f, 0, auditLineMax), auditLineMax)}.next()
+	if err != nil {
+		return ""
+	}
+	rec, err := parseAuditLine(line)
+	if err != nil {
+		return ""
+	}
+	return rec.Run
+}
+
+// checkLog verifies a log against the head that the vault has of its run, and gives the file, at its start, for further reading. It is nil
+// where the log is gone.
+func (c *invocation) checkLog(ctx context.Context, word string) (*os.File, auditFinding, error) {
+	v, fault := c.vault(ctx)
+	placed := func(run string) string {
+		if fault != nil {
+			return ""
+		}
+		h, err := v.auditHead(ctx, run)
+		if err != nil {
+			return ""
+		}
+		return h.Path
+	}
+	src, err := c.auditSource(word, placed)
+	gone := errors.Is(err, fs.ErrNotExist)
+	if err != nil && (!gone || src.run == "") {
+		return nil, auditFinding{}, err
+	}
+	if src.run == "" {
+		src.run = firstRun(src.File)
+	}
+	var h *auditHead
+	var notice string
+	if fault == nil && src.run != "" {
+		h, notice, fault = c.headOf(ctx, v, src.run)
+	}
+	if gone {
+		if h == nil {
+			return nil, auditFinding{}, errors.Join(err, fault)
+		}
+		return nil, goneAudit(h, auditByVault), nil
+	}
+	f, err := src.judge(h, auditByVault)
+	switch {
+	case errors.Is(fault, errHeadForged), errors.Is(fault, errAuditKeyChanged):
+		if !f.Tampered {
+			f.tampered(0, "%v", fault)
+		}
+	case fault != nil:
+		notice = "the head on record could not be checked: " + fault.Error()
+	}
+	if notice != "" {
+		f.Notices = append(f.Notices, notice)
+	}
+	return src.File, f, err
+}
+
+// headOf gives the head on record of a run, nil with a notice where there is none. A fault says that it could not be had or is not what tai
+// wrote.
+func (c *invocation) headOf(ctx context.Context, v *vault, run string) (h *auditHead, notice string, fault error) {
+	found, err := v.auditHead(ctx, run)
+	if errors.Is(err, errNotFound) {
+		return nil, "no head of this run is on record here, so lines cut off its end would not show", nil
+	}
+	if err == nil {
+		err = v.checkAuditKey(ctx)
+	}
+	if errors.Is(err, errHeadForged) || errors.Is(err, errAuditKeyChanged) {
+		return nil, "", err
+	}
+	if err != nil && len(found.Signature) > 0 {
+		return &found, "the vault's seal could not be opened, so its public key was taken as it stands: " + err.Error(), nil
+	}
+	return &found, "", err
+}
+
+// judge verifies the log against a head of its run, nil for its chain alone, and puts the file back to its start.
+func (s auditSource) judge(h *auditHead, by string) (auditFinding, error) {
+	mark := int64(0)
+	if h != nil {
+		mark = h.Lines
+	}
+	rep, err := verifyAuditAt(s.File, mark)
+	if _, broken := errors.AsType[*fs.PathError](err); broken {
+		h = nil // what could not be read is no proof against anyone
+	}
+	if err != nil && !rep.Unreadable {
+		return auditFinding{}, err
+	}
+	_, err = s.Seek(0, io.SeekStart)
+	return judgeAudit(rep, s.run, h, by), err
+}
+
+func cmdAuditVerify(ctx context.Context, c *invocation) error {
+	var f auditFinding
+	var err error
+	if c.given("head") {
+		f, err = c.verifyExported(c.args[0], c.flag("head"))
+	} else {
+		var file *os.File
+		if file, f, err = c.checkLog(ctx, c.args[0]); file != nil {
+			defer file.Close()
+		}
+	}
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	events := []json.RawMessage{}
-	err = readAudit(f, func(r auditRecord) bool {
-		if c.json {
-			events = append(events, r.appendLine(nil))
+	if c.given("ci") || c.json {
+		err = writeJSONLine(c.stdout, f)
+	} else {
+		_, err = fmt.Fprint(c.stdout, auditVerdict(f))
+	}
+	if code := f.exitCode(); err == nil && code != exitDone {
+		return errQuiet{code}
+	}
+	return err
+}
+
+// verifyExported checks a log against an exported head. It opens no vault.
+func (c *invocation) verifyExported(word, name string) (auditFinding, error) {
+	h, err := readHeadFile(absolute(name, c.out.Dir))
+	if err != nil {
+		return auditFinding{}, &cliError{Exit: exitUsage, Message: fmt.Sprintf("head file %s: %v", quoteClip(name), bareError(err)), Hint: "tai audit head RUN -o FILE writes one", err: err}
+	}
+	src, err := c.auditSource(word, nil)
+	gone := errors.Is(err, fs.ErrNotExist) && src.run == h.Run
+	if err != nil && !gone {
+		return auditFinding{}, err
+	}
+	if !gone {
+		defer src.Close()
+		if src.run == "" {
+			src.run = firstRun(src.File)
+		}
+	}
+	if src.run != "" && src.run != h.Run {
+		return auditFinding{}, usageError("give the head of the same run", "head file %s is of run %s, the log of run %s", quoteClip(name), h.Run, visibleLine(clip(src.run, 100)))
+	}
+	forged := h.verify()
+	if gone && forged == nil {
+		return goneAudit(&h, auditByExported), nil
+	}
+	f := auditFinding{auditReport: auditReport{Run: h.Run}, Checked: auditByChain}
+	if !gone {
+		if forged != nil {
+			f, err = src.judge(nil, "")
 		} else {
+			f, err = src.judge(&h, auditByExported)
+		}
+	}
+	if forged != nil && !f.Tampered {
+		f.tampered(0, "%v", forged)
+	}
+	return f, err
+}
+
+func readHeadFile(name string) (auditHead, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return auditHead{}, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return auditHead{}, errors.Join(err, errors.New("it is no regular file"))
+	}
+	b, err := io.ReadAll(io.LimitReader(f, auditHeadMax+1))
+	if err != nil {
+		return auditHead{}, err
+	}
+	return readAuditHead(b)
+}
+
+// auditVerdict says a finding in lines: the verdict, what the log was checked against, and what else is to be known.
+func auditVerdict(f auditFinding) string {
+	var b strings.Builder
+	switch {
+	case f.Tampered && f.Bad > 0:
+		fmt.Fprintf(&b, "tampered with: line %d: %s\n", f.Bad, visibleLine(f.Reason))
+	case f.Tampered:
+		fmt.Fprintf(&b, "tampered with: %s\n", visibleLine(f.Reason))
+	case f.Unreadable:
+		fmt.Fprintf(&b, "unreadable: %s\n", visibleLine(f.Reason))
+	default:
+		fmt.Fprintf(&b, "good: %d lines of %s\n", f.Lines, visibleLine(f.Run))
+	}
+	switch f.Checked {
+	case auditByChain:
+		b.WriteString("checked against: its chain alone\n")
+	case auditByVault:
+		fmt.Fprintf(&b, "checked against: the vault's head of %d lines, key %s\n", f.Recorded, f.Key)
+	default:
+		fmt.Fprintf(&b, "checked against: an exported head of %d lines, key %s\n", f.Recorded, f.Key)
+	}
+	if f.Incomplete && !f.Tampered {
+		b.WriteString("notice: an incomplete last line, as a crash leaves it\n")
+	}
+	for _, n := range f.Notices {
+		fmt.Fprintf(&b, "notice: %s\n", visibleLine(n))
+	}
+	return b.String()
+}
+
+func cmdAuditShow(ctx context.Context, c *invocation) error {
+	keep, err := c.eventFilter()
+	if err != nil {
+		return err
+	}
+	file, f, err := c.checkLog(ctx, c.args[0])
+	if err != nil {
+		return err
+	}
+	if file == nil {
+		return &cliError{Exit: exitFailed, Message: f.Reason, Hint: "tai audit verify " + quoteWord(c.args[0]) + " tells what is on record"}
+	}
+	defer file.Close()
+	if f.Tampered || f.Unreadable {
+		fmt.Fprint(c.stderr, "warning: this log cannot be trusted: "+auditVerdict(f))
+	}
+	events := []json.RawMessage{}
+	err = readAudit(file, func(r auditRecord) bool {
+		switch {
+		case !keep(r):
+		case c.json:
+			events = append(events, r.appendLine(nil))
+		default:
 			fmt.Fprintln(c.stdout, auditLine(r))
 		}
 		return true
 	})
 	if err != nil {
-		return err
+		fmt.Fprintf(c.stderr, "warning: what follows cannot be shown: %s\n", visibleLine(err.Error()))
 	}
 	if c.json {
-		return writeJSON(c.stdout, map[string]any{"events": events})
+		return writeJSON(c.stdout, map[string]any{"events": events, "tampered": f.Tampered})
 	}
 	return nil
+}
+
+// eventFilter reads --call, --event and --since.
+func (c *invocation) eventFilter() (func(auditRecord) bool, error) {
+	var since string
+	if c.given("since") {
+		at, err := time.Parse(time.RFC3339, c.flag("since"))
+		if ago, isAgo := time.ParseDuration(c.flag("since")); isAgo == nil {
+			at, err = c.out.Now().Add(-ago.Abs()), nil
+		}
+		if err != nil {
+			return nil, usageError("--since 2026-03-01T09:00:00Z, or --since 10m", "%s is no time", quoteClip(c.flag("since")))
+		}
+		since = at.UTC().Format(auditTimeForm)
+	}
+	events := map[string]bool{}
+	for _, e := range c.flags["event"] {
+		events[e] = true
+	}
+	caused := map[string]bool{c.flag("call"): true} // calls that it caused, in turn
+	return func(r auditRecord) bool {
+		if r.Call != "" && caused[r.Parent] && r.Parent != "" {
+			caused[r.Call] = true
+		}
+		return (since == "" || r.Time >= since) && (len(events) == 0 || events[r.Event]) && (!c.given("call") || caused[r.Call])
+	}, nil
 }
 
 func auditLine(r auditRecord) string {
@@ -115,35 +395,78 @@ func auditLine(r auditRecord) string {
 	return visibleLine(strings.Join(parts, "  "))
 }
 
-func cmdAuditVerify(_ context.Context, c *invocation) error {
-	f, err := c.auditFile(c.args[0])
+// cmdAuditHead gives out the head on record, brought up to date first from a log that verifies against it. It vouches for nothing else.
+func cmdAuditHead(ctx context.Context, c *invocation) error {
+	word := c.args[0]
+	v, err := c.vault(ctx)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	rep, err := verifyAudit(f)
-	if err != nil && !rep.Unreadable {
+	file, f, err := c.checkLog(ctx, word)
+	if err != nil {
 		return err
 	}
-	if c.given("ci") || c.json {
-		err = writeJSONLine(c.stdout, rep)
-	} else {
-		_, err = fmt.Fprintln(c.stdout, auditVerdict(rep))
+	if file != nil {
+		defer file.Close()
 	}
-	if code := rep.exitCode(); err == nil && code != exitDone {
-		return errQuiet{code}
+	switch {
+	case f.Tampered:
+		return &cliError{Exit: exitFailed, Message: "no head is given out of a log that was tampered with: " + f.Reason, Hint: "tai audit verify " + quoteWord(word) + " tells more"}
+	case f.Unreadable:
+		return &cliError{Exit: exitUsage, Message: "run log " + quoteClip(word) + " cannot be read: " + f.Reason}
+	case f.Checked != auditByVault || len(f.Notices) > 0:
+		return &cliError{Exit: exitFailed, Message: fmt.Sprintf("no head of run %s can be given out: %s", visibleLine(f.Run), strings.Join(f.Notices, "; ")), Hint: "only what was on record while it ran can be vouched for"}
 	}
+	h, err := c.renewedHead(ctx, v, file.Name(), f)
+	if err != nil {
+		return err
+	}
+	doc, err := h.export()
+	if err != nil {
+		return err
+	}
+	if !c.given("o") {
+		_, err = c.stdout.Write(doc)
+		return err
+	}
+	if err := writeNewFile(absolute(c.flag("o"), c.out.Dir), doc); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return usageError("choose another name, or remove it", "%s is there already and is left as it is", quoteClip(c.flag("o")))
+		}
+		return fmt.Errorf("write the head: %w", err)
+	}
+	if c.json {
+		_, err = c.stdout.Write(doc)
+		return err
+	}
+	_, err = fmt.Fprintf(c.stdout, "head of run %s: %d lines, key %s, in %s\n", h.Run, h.Lines, fingerprint(h.Key), visibleLine(c.flag("o")))
 	return err
 }
 
-func auditVerdict(r auditReport) string {
-	switch {
-	case r.Unreadable:
-		return "unreadable: " + visibleLine(r.Reason)
-	case r.Bad > 0:
-		return fmt.Sprintf("tampered with: line %d: %s", r.Bad, visibleLine(r.Reason))
-	case r.Incomplete:
-		return fmt.Sprintf("good: %d lines of %s; notice: an incomplete last line, as a crash leaves it", r.Lines, visibleLine(r.Run))
+// renewedHead brings the head on record up to what the log, verified as f says, has beyond it. Those lines are synced before, as a run does.
+func (c *invocation) renewedHead(ctx context.Context, v *vault, name string, f auditFinding) (auditHead, error) {
+	h, err := v.auditHead(ctx, f.Run)
+	if err != nil || h.Lines >= int64(f.Lines) {
+		return h, err
 	}
-	return fmt.Sprintf("good: %d lines of %s", r.Lines, visibleLine(r.Run))
+	if err := syncPath(name); err != nil {
+		return h, fmt.Errorf("sync the log before its head is signed: %w", err)
+	}
+	h.Lines, h.Hash, h.Updated = int64(f.Lines), f.Head, c.out.Now()
+	if h, err = v.renewAuditHead(ctx, h); err != nil {
+		return h, err
+	}
+	return h, h.verify()
+}
+
+// writeNewFile makes a file that only its owner can read, never in the place of another.
+func writeNewFile(name string, b []byte) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := f.Write(b); err != nil {
+		return errors.Join(err, f.Close(), os.Remove(name))
+	}
+	return errors.Join(f.Sync(), f.Close())
 }

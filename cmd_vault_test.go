@@ -61,7 +61,7 @@ func TestCLIAudit(t *testing.T) {
 	if got := r.tai("audit", "list").ok(); got != "no runs are logged\n" {
 		t.Errorf("%q", got)
 	}
-	if got := r.tai("audit", "list", "--json").ok(); canonText(t, got) != `{"runs":[]}` {
+	if got := r.tai("audit", "list", "--json").ok(); canonText(t, got) != `{"runs":[],"total":0}` {
 		t.Errorf("%q", got)
 	}
 	r.addFake("fake", fakeStdio{})
@@ -107,7 +107,8 @@ func TestCLIAudit(t *testing.T) {
 	}{
 		{string(b), exitDone, "good"},
 		{edited, exitFailed, "tampered with: line 2"},
-		{string(b[:len(b)-30]), exitDone, "an incomplete last line"},
+		{string(b[:len(b)-30]), exitFailed, "tampered with: line 5: the line is incomplete, and the head says that it was whole"},
+		{string(b) + `{"seq":6,`, exitDone, "notice: an incomplete last line, as a crash leaves it"},
 		{"not a log", exitUsage, "unreadable"},
 	} {
 		if err := os.WriteFile(copied, []byte(tc.text), 0o600); err != nil {

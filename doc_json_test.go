@@ -309,8 +309,13 @@ func docVault(t *testing.T, r *docRig, do func(int, string, ...string) string) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		do(map[string]int{"cut": 0, "edited": 1, "empty": 2}[name], "", "audit", "verify", file)
+		do(map[string]int{"cut": 1, "edited": 1, "empty": 2}[name], "", "audit", "verify", file)
 	}
+	elsewhere := auditTestLog(t) // a run that this vault has no head of
+	auditTestRecord(t, elsewhere, auditEvent{Event: auditCallRequested})
+	do(0, "", "audit", "verify", elsewhere.path())
+	elsewhere.close()
+	do(0, "", "audit", "head", strings.TrimSuffix(filepath.Base(logs[0]), auditExtension))
 	do(0, "", "audit", "list")
 	do(0, "", "vault", "backup", "copy.db")
 }

@@ -41,10 +41,11 @@ func readmeSteps(t *testing.T, text string) []readmeStep {
 	return steps
 }
 
-// readmeNormal puts one name for each time, run and revision, in the order in which they come.
+// readmeNormal puts one name for each time, run, key and revision.
 func readmeNormal(s string) string {
 	s = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`).ReplaceAllString(s, "TIME")
 	s = regexp.MustCompile(`cli-[0-9a-f]{16}`).ReplaceAllString(s, "RUN")
+	s = regexp.MustCompile(`sha256:[0-9a-f]{64}`).ReplaceAllString(s, "KEY")
 	return regexp.MustCompile(`(?m)^(tai \d+\.\d+\.\d+)( [0-9a-f]{12})?$`).ReplaceAllString(s, "$1")
 }
 
