@@ -55,7 +55,7 @@ func TestCLISecrets(t *testing.T) {
 	r.tai("secret", "delete", "ONE").fails(exitFailed, "not found", "hint: tai secret list")
 }
 
-// Run logs are listed, shown and verified; one changed byte is exit 1 at its line, a file that is none exit 2.
+// Run logs are listed, shown and verified; one changed byte is exit 1 at its line, a file that is none exit 2 (AUD-12).
 func TestCLIAudit(t *testing.T) {
 	r := newCLIRig(t)
 	if got := r.tai("audit", "list").ok(); got != "no runs are logged\n" {
