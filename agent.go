@@ -72,6 +72,7 @@ type agent struct {
 	history []chatMessage
 	turns   int
 	keptOut map[string]bool // tools that do not fit the endpoint and were told of
+	found   []string        // tools that calls have found, the last found last
 
 	sinkMu sync.Mutex
 }
@@ -152,6 +153,7 @@ func (a *agent) runTurn(ctx context.Context, text string) (turnResult, error) {
 		if err := a.runCalls(ctx, reply.Calls); err != nil {
 			return res, err
 		}
+		tools = a.widen(ctx, tools)
 	}
 	return res, fmt.Errorf("%w (%d)", errStepBound, a.MaxSteps)
 }
@@ -170,12 +172,17 @@ func (a *agent) begin(ctx context.Context, text string) error {
 	return a.commit(ctx, chatMessage{Role: roleUser, Content: text})
 }
 
-// offer chooses the tools for a turn. They stay the same for all its steps, so that the endpoint's prompt cache holds.
+// offer chooses the tools for a turn. They stay for all its steps, so that the endpoint's prompt cache holds.
 func (a *agent) offer(ctx context.Context, text string) []chatTool {
-	defs, err := a.Tools.selectFor(ctx, text, a.used(), a.ToolLimit)
+	defs, err := a.Tools.selectFor(ctx, text, slices.Concat(a.found, a.used()), a.ToolLimit)
 	if err != nil {
 		a.notice(err.Error())
 	}
+	return a.fit(defs)
+}
+
+// fit gives the tools as the endpoint takes them, and tells once of each that it does not take.
+func (a *agent) fit(defs []toolDef) []chatTool {
 	tools := make([]chatTool, 0, len(defs))
 	for _, d := range defs {
 		fitted, err := fitTool(d)
@@ -187,6 +194,33 @@ func (a *agent) offer(ctx context.Context, text string) []chatTool {
 		}
 	}
 	return tools
+}
+
+// widen adds the tools that calls have found to those offered, behind them. Where there is no room, bridged tools that were neither found nor
+// used make place, the last first.
+func (a *agent) widen(ctx context.Context, tools []chatTool) []chatTool {
+	offered := map[string]bool{}
+	for _, t := range tools {
+		offered[t.Name] = true
+	}
+	missing := slices.DeleteFunc(slices.Clone(a.found), func(name string) bool { return offered[name] || a.keptOut[name] })
+	if len(missing) == 0 {
+		return tools
+	}
+	defs, err := a.Tools.named(ctx, missing)
+	if err != nil {
+		a.notice(err.Error())
+	}
+	more := a.fit(defs)
+	over, stay := len(tools)+len(more)-min(a.ToolLimit, toolMaxOffered), slices.Concat(a.found, a.used())
+	kept := slices.Clone(tools)
+	for i := len(kept) - 1; i >= 0 && over > 0; i-- {
+		if name := kept[i].Name; !a.Tools.native(name) && !slices.Contains(stay, name) {
+			kept = slices.Delete(kept, i, i+1)
+			over--
+		}
+	}
+	return append(kept, more[max(0, min(over, len(more))):]...)
 }
 
 // used gives the names of the tools called so far, the last used last.
@@ -239,12 +273,12 @@ func (a *agent) runCalls(ctx context.Context, calls []chatToolCall) error {
 			width = 1
 		}
 	}
-	results, errs := make([]chatMessage, len(calls)), make([]error, len(calls))
+	results, found, errs := make([]chatMessage, len(calls)), make([][]string, len(calls)), make([]error, len(calls))
 	if width == 1 {
 		kept := true
 		for i, c := range calls {
 			if kept {
-				results[i], errs[i] = a.runCall(ctx, c)
+				results[i], found[i], errs[i] = a.runCall(ctx, c)
 				kept = errs[i] == nil
 			} else { // nothing further is done that could not be written down
 				results[i] = chatMessage{Role: roleTool, CallID: c.ID, Content: agentNotRun, IsError: true}
@@ -256,13 +290,16 @@ func (a *agent) runCalls(ctx context.Context, calls []chatToolCall) error {
 		for i, c := range calls {
 			slots <- struct{}{}
 			wg.Go(func() { // ends with its call; all are waited for below
-				results[i], errs[i] = a.runCall(ctx, c)
+				results[i], found[i], errs[i] = a.runCall(ctx, c)
 				<-slots
 			})
 		}
 		wg.Wait()
 	}
 	a.history = append(a.history, results...)
+	for _, name := range slices.Concat(found...) {
+		a.found = append(slices.DeleteFunc(a.found, func(n string) bool { return n == name }), name)
+	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -272,8 +309,9 @@ func (a *agent) runCalls(ctx context.Context, calls []chatToolCall) error {
 	return nil
 }
 
-// runCall runs one call and keeps its result. The error is that of keeping it; every other fault is a result.
-func (a *agent) runCall(ctx context.Context, c chatToolCall) (chatMessage, error) {
+// runCall runs one call, keeps its result and gives the names of the tools that it found. The error is that of keeping it; every other fault
+// is a result.
+func (a *agent) runCall(ctx context.Context, c chatToolCall) (m chatMessage, found []string, err error) {
 	a.sink(func(s turnSink) { s.toolStarted(c) })
 	start := time.Now()
 	r := a.callTool(ctx, c)
@@ -285,12 +323,12 @@ func (a *agent) runCall(ctx context.Context, c chatToolCall) (chatMessage, error
 	if strings.TrimSpace(text) == "" {
 		text = agentNoContent
 	}
-	m := chatMessage{Role: roleTool, CallID: c.ID, Content: text, IsError: r.IsError}
+	m = chatMessage{Role: roleTool, CallID: c.ID, Content: text, IsError: r.IsError}
 	if err := a.keep(ctx, m); err != nil {
-		return m, err
+		return m, nil, err
 	}
 	a.sink(func(s turnSink) { s.toolFinished(c, r, took) })
-	return m, nil
+	return m, r.Found, nil
 }
 
 func (a *agent) callTool(ctx context.Context, c chatToolCall) toolResult {

@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strconv"
 )
 
 // command is one command of the tree. Its last word names the deed.
@@ -50,3 +51,15 @@ func orUnknown(err error, hint string) error {
 }
 
 func (c *invocation) given(name string) bool { return len(c.flags[name]) > 0 }
+
+// limit reads --limit; without it the command's own.
+func (c *invocation) limit(otherwise int) (int, error) {
+	if !c.given("limit") {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(c.flag("limit"))
+	if err != nil || n < 1 || n > 10_000 {
+		return 0, usageError("", "--limit takes a whole number from 1 to 10000")
+	}
+	return n, nil
+}

@@ -5,12 +5,18 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 )
+
+const toolsSearchLimit = 20 // tools shown without --limit
 
 func toolCommands() []command {
 	return []command{
 		{Path: "tools list", Short: "the native tools and the bridged ones of the enabled servers", Example: "tai tools list --json", Store: storeRead, Run: cmdToolsList},
+		{Path: "tools search", Args: "WORDS", Short: "find native and bridged tools by words, best first", Example: "tai tools search read a text file", Flags: []flagSpec{
+			{Name: "server", Value: "S", Help: "only of this server, or of this family of native tools"},
+			{Name: "limit", Value: "N", Help: fmt.Sprintf("at most this many (default %d)", toolsSearchLimit)}}, Min: 1, Max: -1, Store: storeRead, Run: cmdToolsSearch},
 		{Path: "tools call", Args: "NAME [JSON|-|k=v…]", Short: "call a native or bridged tool, with or without a model", Example: `tai tools call text_search pattern=func glob='*.go'`, Min: 1, Max: -1, Store: storeWrite, Run: cmdToolsCall},
 		{Path: "tools digest", Args: "NAME JSON", Short: "the payload digest of one exact call", Example: `tai tools digest shell_run '{"command":"make test"}'`, Min: 2, Max: 2, Store: storeRead, Run: cmdToolsDigest},
 	}
@@ -30,6 +36,7 @@ func (a *app) nativeTools() ([]tool, error) {
 	tools = append(tools, searchTools(w)...)
 	tools = append(tools, shellTools(w, func() []string { return a.out.Environ })...)
 	tools = append(tools, askTools(person)...)
+	tools = append(tools, findTools(func() (toolFinder, error) { return a.toolbox() })...)
 	return append(tools, mcpTools(a.bridge, a.goos)...), nil
 }
 
@@ -100,6 +107,44 @@ func cmdToolsList(ctx context.Context, c *invocation) error {
 	}
 	for _, t := range out {
 		fmt.Fprintf(c.stdout, "%s  %s\n", t.Name, brief(visibleLine(summaryLine(t.Description)), 100))
+	}
+	return nil
+}
+
+// cmdToolsSearch shows how tools rank for words, as a model's message would rank them.
+func cmdToolsSearch(ctx context.Context, c *invocation) error {
+	limit, err := c.limit(toolsSearchLimit)
+	if err != nil {
+		return err
+	}
+	box, err := c.toolbox()
+	if err != nil {
+		return err
+	}
+	found, fit, err := box.search(ctx, toolQuery{Words: strings.Join(append(c.args, c.rest...), " "), Server: c.flag("server"), Limit: limit})
+	if err != nil {
+		return orUnknown(err, "tai mcp list shows the servers and which of them are enabled")
+	}
+	if c.json {
+		type hit struct {
+			Name   string  `json:"name"`
+			Server string  `json:"server,omitempty"`
+			Score  float64 `json:"score"`
+		}
+		out := []hit{}
+		for _, t := range found {
+			out = append(out, hit{t.Name, t.Server, math.Round(t.Score*100) / 100})
+		}
+		return writeJSON(c.stdout, map[string]any{"tools": out})
+	}
+	for _, t := range found {
+		fmt.Fprint(c.stdout, c.redact(findLine(t)))
+	}
+	switch {
+	case fit == 0:
+		fmt.Fprintln(c.stderr, "no tool fits these words")
+	case fit > len(found):
+		fmt.Fprintf(c.stderr, "%d more fit; --limit N shows more\n", fit-len(found))
 	}
 	return nil
 }

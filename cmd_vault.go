@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -230,18 +229,6 @@ func (c *invocation) profileDeed(ctx context.Context, deed func(*vault, context.
 	return c.done(map[string]string{"name": c.args[0], "state": state}, "%s: %s", visibleLine(c.args[0]), state)
 }
 
-// recordLimit reads --limit.
-func (c *invocation) recordLimit() (int, error) {
-	if !c.given("limit") {
-		return recordListLimit, nil
-	}
-	n, err := strconv.Atoi(c.flag("limit"))
-	if err != nil || n < 1 || n > 10_000 {
-		return 0, usageError("", "--limit takes a whole number from 1 to 10000")
-	}
-	return n, nil
-}
-
 type recordJSON struct {
 	ID      string    `json:"id"`
 	Kind    string    `json:"kind"`
@@ -261,7 +248,7 @@ func (r recordJSON) line() string {
 }
 
 func cmdRecordList(ctx context.Context, c *invocation) error {
-	limit, err := c.recordLimit()
+	limit, err := c.limit(recordListLimit)
 	if err != nil {
 		return err
 	}
@@ -317,7 +304,7 @@ func cmdRecordShow(ctx context.Context, c *invocation) error {
 }
 
 func cmdRecordSearch(ctx context.Context, c *invocation) error {
-	limit, err := c.recordLimit()
+	limit, err := c.limit(recordListLimit)
 	if err != nil {
 		return err
 	}

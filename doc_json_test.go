@@ -258,6 +258,7 @@ func docServers(t *testing.T, r *docRig, do func(int, string, ...string) string,
 	do(0, "", "mcp", "add", "fake", "--yes")
 	do(0, "", "mcp", "grant", "fake", "echo", "more", "--yes")
 	do(0, "", "tools", "list")
+	do(0, "", "tools", "search", "echo")
 	do(0, "", "tools", "call", "mcp_list")
 	do(0, "", "tools", "digest", "file_read", `{"path":"x"}`)
 	do(0, "", "mcp", "disable", "web")

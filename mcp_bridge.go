@@ -453,7 +453,7 @@ func (b *mcpBridge) storedList(ctx context.Context, row serverRow) ([]listedTool
 
 // table gives the bridged names of every tool that is pinned on a server enabled for the current profile, from the vault
 // alone: nothing is connected, so the prompt never waits.
-func (b *mcpBridge) table(ctx context.Context) (defs []toolDef, back map[string]toolRef, err error) {
+func (b *mcpBridge) table(ctx context.Context) (defs []sourceTool, back map[string]toolRef, err error) {
 	v, err := b.cfg.Vault(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -484,7 +484,8 @@ func (b *mcpBridge) table(ctx context.Context) (defs []toolDef, back map[string]
 	names, back := bridgedNames(refs, b.cfg.Taken)
 	for _, ref := range refs {
 		t := found[ref]
-		defs = append(defs, toolDef{Name: names[ref], Title: visibleLine(ref.Server + "/" + ref.Tool), Description: modelText(t.Description), InputSchema: modelSchema(t.Schema)})
+		def := toolDef{Name: names[ref], Title: visibleLine(ref.Server + "/" + ref.Tool), Description: modelText(t.Description), InputSchema: modelSchema(t.Schema)}
+		defs = append(defs, sourceTool{def, ref.Server, ref.Tool, t.Hash})
 	}
 	return defs, back, nil
 }
@@ -505,7 +506,7 @@ func grantedOf(e serverEntry, rows []toolRow) []toolRow {
 }
 
 // offered gives the bridged tools for selection (part of toolSource).
-func (b *mcpBridge) offered(ctx context.Context) ([]toolDef, error) {
+func (b *mcpBridge) offered(ctx context.Context) ([]sourceTool, error) {
 	defs, _, err := b.table(ctx)
 	return defs, err
 }

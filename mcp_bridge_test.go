@@ -172,7 +172,7 @@ func TestBridgeCall(t *testing.T) {
 		t.Errorf("add = %+v, %v", res, err)
 	}
 	defs, err := r.offered(context.Background())
-	if err != nil || !slices.ContainsFunc(defs, func(d toolDef) bool { return d.Name == "mcp_files_add" }) {
+	if err != nil || !slices.ContainsFunc(defs, func(d sourceTool) bool { return d.Name == "mcp_files_add" }) {
 		t.Errorf("offered %d, %v", len(defs), err)
 	}
 	if res, err := r.call(context.Background(), toolCall{Name: "mcp_files_add", Args: json.RawMessage(`{"a":1,"b":1}`)}); err != nil || res.Text != "2" {

@@ -1,285 +1,349 @@
-// This file ranks tools by the words of a message: an inverted index with BM25 over names and descriptions, no model and no tables of
-// meaning. It knows texts and numbers, no tool type.
+// This file ranks tools by the words of a message: an inverted index with BM25 over tools and over their servers, without a model. It knows
+// texts and numbers, no tool type.
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"math"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
+// Weights of a word by where in a tool it stands.
 const (
-	rankMaxMessage  = 8000 // characters of a message that are looked at
-	rankNameWeight  = 3.0  // a word of the name
-	rankFirstWeight = 1.0  // a word of the description's first sentence
-	rankRestWeight  = 0.3  // a word of the rest
-	rankPairWeight  = 0.5  // two neighbouring words of the message, joined
-	rankK           = 1.5  // BM25 saturation
-	rankB           = 0.8  // BM25 length norm
-	rankMaxRun      = 60   // characters without a space from which on a run is data, not words
+	rankNameWeight   = 3.0  // its name
+	rankServerWeight = 1.5  // its server's name
+	rankFirstWeight  = 1.0  // the first sentence of its description
+	rankRestWeight   = 0.3  // the rest of it
+	rankParamWeight  = 0.5  // the name of a parameter
+	rankParamText    = 0.25 // the description of one
 
-	rankStopWords = " a about above after again all also am an and any are as at be because been before being below between both but by can cannot could did do does doing down during each few for from further get give had has have having he help her here hers him his how i if in into is it its itself just know let like ll m make me more most my need no nor not now of off on once only or other our ours out over own please re really s same she should so some such t than that the their theirs them then there these they this those through to too under until up ve very want was we were what when where which while who whom why will with would you your yours "
-
-	rankRequestWords = " able actually additional additionally also anything assist based best bit could create curious current currently details ensure everything finally find first furthermore get give going hello help hey hi important include including information interested kind kindly know lastly let like look looking lot make many maybe moreover much multiple need next one plan planning please provide really recommend related second several show some someone something sort specific suggest sure tell thank thanks thing third three trying two use used user using want way whether wondering would "
+	rankSchemaDepth = 5    // levels of nested parameters that are read
+	rankDocWords    = 4000 // words of one tool that are read
 )
 
-// rankDoc is one tool as the index sees it.
-type rankDoc struct{ Name, Description string }
+// How scores are made.
+const (
+	rankSynonymWeight = 0.5 // of a synonym
+	rankJoinedWeight  = 0.5 // of neighbouring words joined
+	rankJoinedMin     = 5   // letters that a word has at least one more of to be looked for as joined words
+	rankCoverWeight   = 0.5 // of the share of the name's words that are looked for
+	rankServerShare   = 0.8 // of the server's score
+	rankEntryWeight   = 0.1 // what it counts more at a tool that one begins with
+)
 
-type rankPosting struct {
-	doc   int
-	score float64 // idf × saturation, ready to be added
+// rankDoc is one tool as the index sees it. Alias is another full name of it, "" without one.
+type rankDoc struct {
+	Server, Name, Alias, Description string
+	Schema                           json.RawMessage
+}
+
+// rankHit is one tool found. Named says that the message has its full name, which puts it before all others.
+type rankHit struct {
+	Doc   int
+	Score float64
+	Named bool
 }
 
 // rankIndex is read-only once built and may be shared.
 type rankIndex struct {
-	docs     int
-	names    map[string][]int // lower-case full name -> docs
-	postings map[string][]rankPosting
+	docs, servers int
+	terms         map[string]int32
+	tools, srv    rankLists
+	idf           []float32 // of each term over the tools
+	server        []int32   // of each tool
+	entry         []bool    // of each tool
+	nameAt        []int32   // where in nameTerms a tool's name begins; one more at the end
+	nameTerms     []int32
+	names         map[string][]int32 // lower-case full name -> tools
+	synonyms      map[string][]int32
+}
+
+// rankLists holds for each term who has it and what it counts there. A posting is the number of a tool or server and, in its low bits, the
+// saturation in steps of full: half the memory, and the steps are far finer than what the weights are worth.
+type rankLists struct {
+	at       []int32 // where a term's list begins; one more at the end
+	postings []uint32
+	unit     []float32 // by term, idf × peak / full: what one step counts
+}
+
+const (
+	rankStepBits = 12
+	rankFull     = 1<<rankStepBits - 1
+	rankMaxDocs  = 1 << (32 - rankStepBits) // tools of one index; further ones are not ranked
+)
+
+func (l *rankLists) of(term int32) []uint32 {
+	return l.postings[l.at[term]:l.at[term+1]]
+}
+
+// rankVectors holds the weighted words of tools, or of servers, one after another.
+type rankVectors struct {
+	at     []int32 // where each begins; one more at the end
+	terms  []int32
+	tf     []float32
+	length []float32
+}
+
+func (v *rankVectors) each(doc int, f func(term int32, tf float32)) {
+	for i := v.at[doc]; i < v.at[doc+1]; i++ {
+		f(v.terms[i], v.tf[i])
+	}
+}
+
+// rankBuilder reads tools into vectors.
+type rankBuilder struct {
+	ix     *rankIndex
+	words  map[string]int32 // words as they stand there -> terms, -1 for stop-words
+	sum    []float32        // by term, of the tool or server at hand
+	used   []int32          // terms with a sum
+	length float32
+	left   int // words that may still be read of the tool at hand
 }
 
 // newRankIndex reads every document once.
 func newRankIndex(docs []rankDoc) *rankIndex {
-	ix := &rankIndex{docs: len(docs), names: map[string][]int{}, postings: map[string][]rankPosting{}}
-	tfs, lengths, total := make([]map[string]float64, len(docs)), make([]float64, len(docs)), 0.0
+	docs = docs[:min(len(docs), rankMaxDocs)]
+	n := len(docs)
+	ix := &rankIndex{docs: n, terms: map[string]int32{}, names: make(map[string][]int32, 2*n), server: make([]int32, n), entry: make([]bool, n), nameAt: make([]int32, 1, n+1)}
+	b := rankBuilder{ix: ix, words: map[string]int32{}}
+	tools := rankVectors{at: make([]int32, 1, n+1), length: make([]float32, 0, n)}
+	servers := map[string]int32{}
 	for i, d := range docs {
-		ix.names[strings.ToLower(d.Name)] = append(ix.names[strings.ToLower(d.Name)], i)
-		tfs[i], lengths[i] = rankDocTerms(d)
-		total += lengths[i]
-		for t, tf := range tfs[i] {
-			ix.postings[t] = append(ix.postings[t], rankPosting{i, tf})
+		id, known := servers[d.Server]
+		if !known {
+			id = int32(len(servers))
+			servers[d.Server] = id
 		}
+		ix.server[i] = id
+		b.doc(i, d)
+		b.close(&tools)
 	}
-	n, avg := float64(len(docs)), max(total/max(float64(len(docs)), 1), 1e-9)
-	for _, ps := range ix.postings {
-		idf := math.Log(1 + (n-float64(len(ps))+0.5)/(float64(len(ps))+0.5))
-		for i, p := range ps {
-			norm := rankK * (1 - rankB + rankB*lengths[p.doc]/avg)
-			ps[i].score = idf * (rankK + 1) * p.score / (p.score + norm)
-		}
+	ix.servers = len(servers)
+	ix.tools, ix.idf = newRankLists(&tools, len(ix.terms), 2.5, 0.3, 1.2)
+	if ix.servers > 1 {
+		ix.srv, _ = newRankLists(b.serverVectors(&tools), len(ix.terms), 5, 0, 4)
 	}
+	ix.readSynonyms()
 	return ix
 }
 
-// rankDocTerms weighs the words of one tool; joined neighbours of the name ("+wordcloud") do not count for the length.
-func rankDocTerms(d rankDoc) (tf map[string]float64, length float64) {
-	tf = map[string]float64{}
-	add := func(words []string, weight float64) {
-		for _, w := range words {
-			tf[w] += weight
-			length += weight
+// doc adds up the words of one tool.
+func (b *rankBuilder) doc(i int, d rankDoc) {
+	b.left, b.length = rankDocWords, 0
+	for _, w := range b.named(d.Name, rankNameWeight) {
+		if term := b.term(w); term >= 0 && !slices.Contains(b.ix.nameTerms[b.ix.nameAt[i]:], term) {
+			b.ix.nameTerms = append(b.ix.nameTerms, term)
+		}
+		b.ix.entry[i] = b.ix.entry[i] || rankEntry(rankStem(w))
+	}
+	b.ix.nameAt = append(b.ix.nameAt, int32(len(b.ix.nameTerms)))
+	b.named(d.Server, rankServerWeight)
+	first, rest := rankSentence(d.Description)
+	b.text(first, rankFirstWeight)
+	b.text(rest, rankRestWeight)
+	p := jsonScan{b: d.Schema}
+	_ = b.schema(&p, 0) // of a broken schema what stands before the fault counts
+	for _, name := range [...]string{d.Name, d.Alias, d.Server + "/" + d.Name} {
+		if name != "" {
+			name = strings.ToLower(name)
+			b.ix.names[name] = append(b.ix.names[name], int32(i))
 		}
 	}
-	raw := rankSplit(d.Name)
-	add(rankStems(raw), rankNameWeight)
-	first, rest := d.Description, ""
-	if i := strings.Index(first, ". "); i >= 0 {
-		first, rest = first[:i], first[i:]
-	}
-	add(rankStems(rankSplit(first)), rankFirstWeight)
-	add(rankStems(rankSplit(rest)), rankRestWeight)
-	for i := 1; i < len(raw); i++ {
-		tf["+"+raw[i-1]+raw[i]] += rankNameWeight
-	}
-	return tf, length
 }
 
-// top gives at most k documents for the message, best first. A tool whose full name stands in the message comes before all others; one
-// without any score is never listed; ties keep the order of the documents.
-func (ix *rankIndex) top(message string, k int) []int {
-	if k = min(k, ix.docs); k <= 0 {
-		return nil
-	}
-	scores := make([]float64, ix.docs)
-	for term, weight := range rankQuery(message) {
-		for _, p := range ix.postings[term] {
-			scores[p.doc] += weight * p.score
+// named adds the words of a name and, without counting them for the length, each two neighbours joined. It gives the words.
+func (b *rankBuilder) named(name string, weight float32) []string {
+	words := rankSplit(name)
+	b.text(name, weight)
+	for i := 1; i < len(words); i++ {
+		if rankIsASCII(words[i-1]) && rankIsASCII(words[i]) {
+			b.add(b.newTerm("+"+rankStem(words[i-1]+words[i])), weight)
 		}
 	}
-	for _, name := range strings.FieldsFunc(message, func(r rune) bool {
-		return r != '_' && r != '-' && r != '/' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
-	}) {
-		if rankLooksLikeName(name) {
-			for _, d := range ix.names[strings.ToLower(name)] {
-				scores[d] = math.Inf(1)
-			}
-		}
-	}
-	best := make([]int, 0, k+1)
-	for d, score := range scores {
-		if score <= 0 || (len(best) == k && score <= scores[best[k-1]]) {
-			continue
-		}
-		at, _ := slices.BinarySearchFunc(best, score, func(other int, score float64) int {
-			if scores[other] >= score {
-				return -1 // an equal one came before and stays before
-			}
-			return 1
-		})
-		best = slices.Insert(best, at, d)
-		best = best[:min(k, len(best))]
-	}
-	return best
-}
-
-// rankLooksLikeName keeps plain words like "search" words: a name has _, -, / or a change of case in it.
-func rankLooksLikeName(s string) bool {
-	return strings.ContainsAny(s, "_-/") || len(rankSplit(s)) > 1
-}
-
-// rankQuery gives the words of a message with their weights: 1 + 0.6 ln c for a word that stands there c times, neighbours joined at half.
-func rankQuery(message string) map[string]float64 {
-	if utf8.RuneCountInString(message) > rankMaxMessage {
-		message = string([]rune(message)[:rankMaxMessage])
-	}
-	counts, pairs := map[string]int{}, map[string]bool{}
-	for field := range strings.FieldsSeq(message) {
-		if utf8.RuneCountInString(field) >= rankMaxRun && rankIsASCII(field) {
-			message = strings.Replace(message, field, " ", 1)
-		} else if host, ok := rankURLHost(field); ok {
-			message = strings.Replace(message, field, host, 1)
-		} else if strings.HasPrefix(field, "/") || strings.HasPrefix(field, "~/") || strings.HasPrefix(field, "./") {
-			if strings.Count(field, "/") > 1 || !strings.HasPrefix(field, "/") {
-				message = strings.Replace(message, field, " ", 1)
-			}
-		}
-	}
-	raw := rankSplit(message)
-	for i, w := range raw {
-		if i > 0 {
-			pairs[raw[i-1]+w] = true
-		}
-		if !rankDropped(w) {
-			counts[rankStem(w)]++
-		}
-	}
-	terms := map[string]float64{}
-	for p := range pairs {
-		terms["+"+p] = rankPairWeight
-		terms[rankStem(p)] = rankPairWeight
-	}
-	for w, c := range counts {
-		terms[w] = 1 + 0.6*math.Log(float64(c))
-		if utf8.RuneCountInString(w) > 5 {
-			terms["+"+w] = rankPairWeight
-		}
-	}
-	return terms
-}
-
-// rankDropped says which words of a message say nothing about a tool.
-func rankDropped(w string) bool {
-	latin := len(w) == 1 && w[0] < utf8.RuneSelf
-	number := strings.IndexFunc(w, func(r rune) bool { return !unicode.IsDigit(r) }) < 0
-	return latin || number || rankListed(rankStopWords, w) || rankListed(rankRequestWords, w)
-}
-
-func rankListed(list, w string) bool { return strings.Contains(list, " "+w+" ") }
-
-func rankIsASCII(s string) bool {
-	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
-}
-
-// rankURLHost gives the host of a field that is a URL.
-func rankURLHost(field string) (string, bool) {
-	_, rest, ok := strings.Cut(field, "://")
-	if !ok {
-		return "", false
-	}
-	host, _, _ := strings.Cut(rest, "/")
-	return host, true
-}
-
-// rankSplit cuts text into lower-case words: at case changes (getHTTPLog: get http log), between letters and digits, at everything else.
-// Runs of Chinese, Japanese or Korean become pairs of characters.
-func rankSplit(text string) []string {
-	var words []string
-	var cur []rune
-	flush := func() {
-		if len(cur) > 0 {
-			words = append(words, strings.ToLower(string(cur)))
-		}
-		cur = cur[:0]
-	}
-	rs := []rune(text)
-	for i, r := range rs {
-		prev := rune(0)
-		if i > 0 {
-			prev = rs[i-1]
-		}
-		switch {
-		case !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r):
-			flush()
-			continue
-		case rankCJK(r):
-			flush()
-			if rankCJK(prev) {
-				words = append(words, string([]rune{prev, r}))
-			}
-			continue
-		case rankCJK(prev), unicode.IsDigit(r) != unicode.IsDigit(prev) && len(cur) > 0:
-			flush()
-		case unicode.IsUpper(r) && unicode.IsLower(prev):
-			flush()
-		case unicode.IsUpper(r) && unicode.IsUpper(prev) && i+1 < len(rs) && unicode.IsLower(rs[i+1]):
-			flush()
-		}
-		cur = append(cur, r)
-	}
-	flush()
 	return words
 }
 
-func rankCJK(r rune) bool {
-	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
-}
-
-// rankStems drops stop-words and stems the rest.
-func rankStems(words []string) []string {
-	out := make([]string, 0, len(words))
-	for _, w := range words {
-		if !rankListed(rankStopWords, w) {
-			out = append(out, rankStem(w))
+// rankSentence splits off the first sentence, or the first line if that is shorter.
+func rankSentence(s string) (first, rest string) {
+	for i, r := range s {
+		space := i+1 == len(s) || s[i+1] == ' ' || s[i+1] == '\n'
+		if r == '\n' || r == '。' || space && (r == '.' || r == '!' || r == '?') {
+			return s[:i], s[i:]
 		}
 	}
-	return out
+	return s, ""
 }
 
-// rankStem takes plural and common endings off an English word, so that listing, lists and list meet.
-func rankStem(w string) string {
-	if rankListed(" always analysis gas lens news series species ", w) || !rankIsASCII(w) {
-		return w
-	}
-	w = rankSingular(w)
-	for _, end := range []string{"ations", "ation", "ing", "ed", "ers", "er", "ors", "or", "ion", "ly"} {
-		if stem, ok := strings.CutSuffix(w, end); ok && len(stem) >= 4 {
-			w = stem
-			break
+func (b *rankBuilder) text(s string, weight float32) {
+	rankEachWord(s, func(w string) {
+		if b.left == 0 {
+			return
 		}
-	}
-	if len(w) > 4 && strings.HasSuffix(w, "e") {
-		w = w[:len(w)-1]
-	}
-	if n := len(w); n > 4 && w[n-1] == w[n-2] && w[n-1] != 'l' && w[n-1] != 's' {
-		w = w[:n-1]
-	}
-	return w
+		b.left--
+		b.count(w, weight)
+		if w[0] >= utf8.RuneSelf {
+			for more := range strings.FieldsSeq(rankGloss(w)) {
+				b.count(more, weight)
+			}
+		}
+	})
 }
 
-func rankSingular(w string) string {
-	if stem, ok := strings.CutSuffix(w, "ies"); ok && stem != "" {
-		return stem + "y"
+func (b *rankBuilder) count(w string, weight float32) {
+	if term := b.term(w); term >= 0 {
+		b.add(term, weight)
+		b.length += weight
 	}
-	for _, end := range []string{"sses", "shes", "ches", "xes", "zes"} {
-		if strings.HasSuffix(w, end) {
-			return w[:len(w)-2]
+}
+
+// term gives the number of a word's stem, -1 for a stop-word.
+func (b *rankBuilder) term(w string) int32 {
+	term, ok := b.words[w]
+	if !ok {
+		if term = -1; !rankStop(w) {
+			term = b.newTerm(rankStem(w))
+		}
+		b.words[w] = term
+	}
+	return term
+}
+
+func (b *rankBuilder) newTerm(stem string) int32 {
+	term, ok := b.ix.terms[stem]
+	if !ok {
+		term = int32(len(b.ix.terms))
+		b.ix.terms[strings.Clone(stem)] = term
+		b.sum = append(b.sum, 0)
+	}
+	return term
+}
+
+func (b *rankBuilder) add(term int32, weight float32) {
+	if b.sum[term] == 0 {
+		b.used = append(b.used, term)
+	}
+	b.sum[term] += weight
+}
+
+// close ends a tool or server: its sums become a vector.
+func (b *rankBuilder) close(v *rankVectors) {
+	for _, term := range b.used {
+		v.terms = append(v.terms, term)
+		v.tf = append(v.tf, b.sum[term])
+		b.sum[term] = 0
+	}
+	b.used = b.used[:0]
+	v.at = append(v.at, int32(len(v.terms)))
+	v.length = append(v.length, b.length)
+}
+
+var errRankDone = errors.New("enough words")
+
+// schema adds the names and descriptions of parameters, those inside objects and lists too.
+func (b *rankBuilder) schema(p *jsonScan, depth int) error {
+	if p.space(); depth > rankSchemaDepth || p.i >= len(p.b) || p.b[p.i] != '{' {
+		_, err := p.value()
+		return err
+	}
+	if b.left == 0 {
+		return errRankDone
+	}
+	return p.eachMember(func(key []byte) error {
+		switch string(key) {
+		case "properties":
+			return b.properties(p, depth)
+		case "items":
+			return b.schema(p, depth+1)
+		case "description":
+			raw, err := p.value()
+			if s, ok := memberString(raw); ok && depth > 0 {
+				b.text(s, rankParamText)
+			}
+			return err
+		}
+		_, err := p.value()
+		return err
+	})
+}
+
+func (b *rankBuilder) properties(p *jsonScan, depth int) error {
+	if p.space(); p.i >= len(p.b) || p.b[p.i] != '{' {
+		_, err := p.value()
+		return err
+	}
+	return p.eachMember(func(name []byte) error {
+		b.text(string(name), rankParamWeight)
+		return b.schema(p, depth+1)
+	})
+}
+
+// serverVectors adds up the vectors of each server's tools.
+func (b *rankBuilder) serverVectors(tools *rankVectors) *rankVectors {
+	of := make([][]int, b.ix.servers)
+	for doc, s := range b.ix.server {
+		of[s] = append(of[s], doc)
+	}
+	v := &rankVectors{at: make([]int32, 1, len(of)+1)}
+	for _, docs := range of {
+		b.length = 0
+		for _, doc := range docs {
+			tools.each(doc, func(term int32, tf float32) {
+				b.add(term, tf)
+				b.length += tf
+			})
+		}
+		b.close(v)
+	}
+	return v
+}
+
+// newRankLists turns vectors round: score = idf × peak × tf / (tf + free + slope × length / mean length).
+func newRankLists(v *rankVectors, terms int, peak, free, slope float32) (l rankLists, idf []float32) {
+	l = rankLists{at: make([]int32, terms+1), postings: make([]uint32, len(v.terms)), unit: make([]float32, terms)}
+	for _, term := range v.terms {
+		l.at[term+1]++
+	}
+	idf = make([]float32, terms)
+	n, total := float64(len(v.length)), 0.0
+	for term := range idf {
+		df := float64(l.at[term+1])
+		idf[term] = float32(math.Log(1 + (n-df+0.5)/(df+0.5)))
+		l.at[term+1] += l.at[term]
+		l.unit[term] = idf[term] * peak / rankFull
+	}
+	for _, length := range v.length {
+		total += float64(length)
+	}
+	mean := float32(max(total/max(n, 1), 1e-9))
+	next := slices.Clone(l.at)
+	for doc, length := range v.length {
+		norm := free + slope*length/mean
+		v.each(doc, func(term int32, tf float32) {
+			steps := max(uint32(rankFull*tf/(tf+norm)+0.5), 1)
+			l.postings[next[term]] = uint32(doc)<<rankStepBits | steps
+			next[term]++
+		})
+	}
+	return l, idf
+}
+
+// readSynonyms keeps of the groups what the tools have.
+func (ix *rankIndex) readSynonyms() {
+	ix.synonyms = map[string][]int32{}
+	for group := range strings.SplitSeq(rankSynonyms, ";") {
+		words := strings.Fields(group)
+		for i, w := range words {
+			words[i] = rankStem(w)
+		}
+		for _, w := range words {
+			for _, other := range words {
+				if term, ok := ix.terms[other]; ok && other != w && !slices.Contains(ix.synonyms[w], term) {
+					ix.synonyms[w] = append(ix.synonyms[w], term)
+				}
+			}
 		}
 	}
-	plural := len(w) > 3 && strings.HasSuffix(w, "s")
-	if plural && !strings.HasSuffix(w, "ss") && !strings.HasSuffix(w, "us") && !strings.HasSuffix(w, "is") {
-		return w[:len(w)-1]
-	}
-	return w
 }

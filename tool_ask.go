@@ -16,7 +16,7 @@ type asker interface {
 // askTools gives ask_user. a is nil where no person sits; over MCP none ever does.
 func askTools(a asker) []tool {
 	return []tool{{
-		Name: "ask_user", Family: "person",
+		Name: "ask_user", Family: "person", Core: true,
 		Description: "Ask the person one question, with choices if given, and wait for the answer.",
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"required":["question"],"properties":{
 "question":{"type":"string","minLength":1,"maxLength":10000,"description":"The question, in full."},

@@ -26,7 +26,7 @@ const (
 // fileTools gives the tools of this file over w.
 func fileTools(w workspace) []tool {
 	return []tool{{
-		Name: "file_read", Family: "files",
+		Name: "file_read", Family: "files", Core: true,
 		Description: "Read a text file as numbered lines, or learn size and type of a binary file.",
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","additionalProperties":false,"required":["path"],"properties":{
 "path":{"type":"string","minLength":1,"description":"File to read, relative to the workspace root or absolute."},

@@ -31,7 +31,7 @@ const (
 // searchTools gives the tools of this file over w.
 func searchTools(w workspace) []tool {
 	return []tool{{
-		Name: "text_search", Family: "files",
+		Name: "text_search", Family: "files", Core: true,
 		Description: "Search file contents by regular expression or literal text. Skips binary files and what git ignores.",
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","additionalProperties":false,"required":["pattern"],"properties":{
 "pattern":{"type":"string","minLength":1,"maxLength":%d,"description":"Regular expression (RE2 syntax), matched line by line; or the text itself with literal."},

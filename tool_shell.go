@@ -34,7 +34,7 @@ const (
 func shellTools(w workspace, environ func() []string) []tool {
 	s := shellRunner{workspace: w, environ: environ, goos: runtime.GOOS, grace: shellGrace, unit: time.Second}
 	return []tool{{
-		Name: "shell_run", Family: "shell",
+		Name: "shell_run", Family: "shell", Core: true,
 		Description: "Run a command line in a shell, bounded in time and output. Nothing lives on between calls: pass cwd and env each time; background processes end with the command.",
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","additionalProperties":false,"required":["command"],"properties":{
 "command":{"type":"string","minLength":1,"maxLength":%d,"description":"Command line for /bin/sh (cmd on Windows)."},

@@ -1,5 +1,4 @@
-// This file is the registry of the native tools: it checks their declarations, chooses which tools a message is offered, and takes each
-// native call through its one order: shape, policy, schema, run, redaction, cap, record, with the run log around it. Bridged tools reach
+// This file is the registry of the native tools: it checks their declarations, and takes each native call through its one order: shape, policy, schema, run, redaction, cap, record, with the run log around it. Bridged tools reach
 // it only as a toolSource; it knows no tool by name.
 package main
 
@@ -10,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 	"sync"
@@ -33,6 +33,7 @@ type tool struct {
 	Name, Description, Family string
 	Schema, Output            json.RawMessage
 	Hints                     toolHints
+	Core                      bool // offered to every message; the others where they fit it or all have room
 
 	// run does the work. Its error is a failure of the call, told to the caller as a failed result.
 	run func(ctx context.Context, c toolCall) (toolResult, error)
@@ -73,11 +74,19 @@ type toolResult struct {
 	Fault      bool              // tai itself fell over; over MCP that is -32603
 	Content    []json.RawMessage // the parts of a bridged result; nil: Text is all
 	Notice     string            // what a person should know of it
+	Found      []string          // names of tools to be offered from now on
+}
+
+// sourceTool is one tool of a toolSource. Its Name is what a model calls it by; Server and Tool say where it comes from. Hash, if any, changes
+// whenever description or schema do.
+type sourceTool struct {
+	toolDef
+	Server, Tool, Hash string
 }
 
 // toolSource is where tools that are not native come from. It approves and audits its own calls.
 type toolSource interface {
-	offered(ctx context.Context) ([]toolDef, error)
+	offered(ctx context.Context) ([]sourceTool, error)
 	owns(name string) bool
 	call(ctx context.Context, c toolCall) (toolResult, error)
 }
@@ -95,8 +104,9 @@ type toolbox struct {
 	rates  *rateLimiter
 	now    func() time.Time
 
+	seed   maphash.Seed
 	mu     sync.Mutex
-	ranked []toolDef // what index was built from
+	ranked []uint64 // stamps of the bridged tools that index was built from
 	index  *rankIndex
 }
 
@@ -107,7 +117,7 @@ type toolEntry struct {
 
 // newToolbox checks and compiles every declaration; a wrong one or a name that stands twice is an error. redact may be nil.
 func newToolbox(tools []tool, p *policy, a *auditLog, v func(context.Context) (*vault, error), redact func(string) string, bridge toolSource) (*toolbox, error) {
-	t := &toolbox{tools: tools, byName: map[string]*toolEntry{}, policy: p, audit: a, vault: v, redact: redact, bridge: bridge, now: time.Now}
+	t := &toolbox{tools: tools, byName: map[string]*toolEntry{}, policy: p, audit: a, vault: v, redact: redact, bridge: bridge, now: time.Now, seed: maphash.MakeSeed()}
 	if redact == nil {
 		t.redact = func(s string) string { return s }
 	}
@@ -136,66 +146,6 @@ func (tl tool) def() toolDef {
 	h := tl.Hints
 	notes := fmt.Sprintf(`{"readOnlyHint":%t,"destructiveHint":%t,"idempotentHint":%t,"statefulHint":%t}`, h.ReadOnly, h.Destructive, h.Idempotent, h.Stateful)
 	return toolDef{Name: tl.Name, Description: tl.Description, InputSchema: tl.Schema, OutputSchema: tl.Output, Annotations: json.RawMessage(notes)}
-}
-
-// selectFor gives the tools for one request: the native ones in their order, then those bridged tools that fit the message best, in the order
-// of their names, so that the same choice gives the same bytes. Tools used before stay. At most limit, never more than
-// toolMaxOffered; where all fit, all are in. When the bridged tools cannot be listed, the native ones come with the error.
-func (t *toolbox) selectFor(ctx context.Context, message string, used []string, limit int) ([]toolDef, error) {
-	limit = min(limit, toolMaxOffered)
-	out := slices.Clone(t.defs[:max(0, min(limit, len(t.defs)))])
-	if t.bridge == nil {
-		return out, nil
-	}
-	offered, err := t.bridge.offered(ctx)
-	if err != nil {
-		return out, fmt.Errorf("list bridged tools: %w", err)
-	}
-	bridged := make([]toolDef, 0, len(offered))
-	for _, d := range offered {
-		if d.Fault == "" && t.byName[d.Name] == nil && fitName(d.Name) {
-			bridged = append(bridged, d)
-		}
-	}
-	slices.SortFunc(bridged, func(a, b toolDef) int { return strings.Compare(a.Name, b.Name) })
-	room := limit - len(out)
-	if len(bridged) <= room {
-		return append(out, bridged...), nil
-	}
-	chosen := map[string]bool{}
-	for _, name := range slices.Backward(used) {
-		if known := slices.ContainsFunc(bridged, func(d toolDef) bool { return d.Name == name }); known && len(chosen) < room {
-			chosen[name] = true
-		}
-	}
-	for _, i := range t.rank(bridged).top(message, room) {
-		if len(chosen) >= room {
-			break
-		}
-		chosen[bridged[i].Name] = true
-	}
-	for _, d := range bridged {
-		if chosen[d.Name] {
-			out = append(out, d)
-		}
-	}
-	return out, nil
-}
-
-// rank gives the index over defs, built anew only when a name or a description has changed.
-func (t *toolbox) rank(defs []toolDef) *rankIndex {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	same := slices.EqualFunc(defs, t.ranked, func(a, b toolDef) bool { return a.Name == b.Name && a.Description == b.Description })
-	if t.index != nil && same {
-		return t.index
-	}
-	docs := make([]rankDoc, len(defs))
-	for i, d := range defs {
-		docs[i] = rankDoc{Name: d.Name, Description: d.Description}
-	}
-	t.ranked, t.index = defs, newRankIndex(docs)
-	return t.index
 }
 
 // dispatch runs a native or a bridged tool.

@@ -312,7 +312,14 @@ type fakeSource struct {
 	calls []string
 }
 
-func (f *fakeSource) offered(context.Context) ([]toolDef, error) { return f.defs, f.err }
+func (f *fakeSource) offered(context.Context) ([]sourceTool, error) {
+	var out []sourceTool
+	for _, d := range f.defs {
+		server, own, _ := strings.Cut(strings.TrimPrefix(d.Name, "mcp_"), "_")
+		out = append(out, sourceTool{toolDef: d, Server: server, Tool: own})
+	}
+	return out, f.err
+}
 
 func (f *fakeSource) owns(name string) bool {
 	return slices.ContainsFunc(f.defs, func(d toolDef) bool { return d.Name == name })
@@ -323,52 +330,6 @@ func (f *fakeSource) call(_ context.Context, c toolCall) (toolResult, error) {
 	defer f.mu.Unlock()
 	f.calls = append(f.calls, c.Name+" "+string(c.Args))
 	return toolResult{Text: "from the bridge"}, f.broken
-}
-
-func TestF18SelectFor(t *testing.T) {
-	src := &fakeSource{}
-	for s := range 4 {
-		for i := range 60 {
-			src.defs = append(src.defs, toolDef{Name: fmt.Sprintf("mcp_s%d_tool%02d", s, i), Description: "A file to list or search."})
-		}
-	}
-	src.defs = append(src.defs,
-		toolDef{Name: "mcp_zoo_feed_lion", Description: "Feed the lion."},
-		toolDef{Name: "mcp_zoo_broken", Description: "Feed the lion, broken.", Fault: "bad schema"},
-		toolDef{Name: "dir_list", Description: "Feed the lion in place of the native tool."},
-		toolDef{Name: "no good name", Description: "Feed the lion."})
-	box := newToolsBox(t, modePrompt, src,
-		toolsPlain("dir_list", toolHints{ReadOnly: true}, toolsText("native")), toolsPlain("text_search", toolHints{ReadOnly: true}, toolsText("")))
-	message := "list the files here and search them for TODO"
-	defs, err := box.selectFor(t.Context(), message, []string{"mcp_zoo_feed_lion", "text_search", "mcp_gone_x"}, 500)
-	if err != nil || len(defs) != toolMaxOffered {
-		t.Fatalf("%d tools, %v, want %d", len(defs), err, toolMaxOffered)
-	}
-	var names []string
-	for _, d := range defs {
-		names = append(names, d.Name)
-	}
-	if names[0] != "dir_list" || names[1] != "text_search" || strings.Contains(defs[0].Description, "lion") {
-		t.Errorf("native tools are not first: %v", names[:3])
-	}
-	if !slices.IsSorted(names[2:]) || !slices.Contains(names, "mcp_zoo_feed_lion") || slices.Contains(names, "mcp_zoo_broken") {
-		t.Errorf("order, or the used tool, or the broken one is wrong: %v", names)
-	}
-	again, err := box.selectFor(t.Context(), message, []string{"mcp_zoo_feed_lion", "text_search", "mcp_gone_x"}, 500)
-	if err != nil || !slices.EqualFunc(defs, again, func(a, b toolDef) bool { return a.Name == b.Name }) {
-		t.Errorf("another choice for the same message: %v", err)
-	}
-	if defs, err = box.selectFor(t.Context(), "feed the lion", nil, 128); err != nil || len(defs) != 3 || defs[2].Name != "mcp_zoo_feed_lion" {
-		t.Errorf("only what fits is offered when not all do: %d tools, %v", len(defs), err)
-	}
-	src.defs = src.defs[:10]
-	if defs, err = box.selectFor(t.Context(), "hello", nil, 128); err != nil || len(defs) != 12 {
-		t.Errorf("all are offered when all fit: %d tools, %v", len(defs), err)
-	}
-	src.err = errors.New("vault closed")
-	if defs, err = box.selectFor(t.Context(), "hello", nil, 128); err == nil || len(defs) != 2 {
-		t.Errorf("a bridge that fails leaves the native tools: %d tools, %v", len(defs), err)
-	}
 }
 
 func TestDispatchBridged(t *testing.T) {
