@@ -37,7 +37,7 @@ func (a *app) auditFolders() []string {
 }
 
 func cmdAuditList(ctx context.Context, c *invocation) error {
-	limit, err := c.recordLimit()
+	limit, err := c.limit(recordListLimit)
 	if err != nil {
 		return err
 	}
