@@ -48,6 +48,22 @@ func (r *cliRig) environ() []string {
 	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir, "XDG_CONFIG_HOME=" + r.home + "-config", "TAI_HOME=" + r.home, "GORACE=atexit_sleep_ms=0"}, r.env...)
 }
 
+// keys is what the rig's command lines open a vault with.
+func (r *cliRig) keys() vaultKeys {
+	a := app{out: outside{Getenv: r.getenv, GOOS: runtime.GOOS}}
+	return a.keys()
+}
+
+func (r *cliRig) getenv(name string) string {
+	value := ""
+	for _, kv := range r.environ() {
+		if k, v, ok := strings.Cut(kv, "="); ok && k == name {
+			value = v
+		}
+	}
+	return value
+}
+
 // tai runs one command line. Standard input is r.in, empty without one.
 func (r *cliRig) tai(words ...string) cliRun {
 	r.t.Helper()
@@ -56,17 +72,7 @@ func (r *cliRig) tai(words ...string) cliRun {
 		in = strings.NewReader("")
 	}
 	var stdout, stderr bytes.Buffer
-	env := r.environ()
-	get := func(name string) string {
-		value := ""
-		for _, kv := range env {
-			if k, v, ok := strings.Cut(kv, "="); ok && k == name {
-				value = v
-			}
-		}
-		return value
-	}
-	code := run(r.ctx, words, outside{Getenv: get, Environ: env, Stdin: in, Stdout: &stdout, Stderr: &stderr, GOOS: runtime.GOOS, Now: time.Now, Dir: r.dir})
+	code := run(r.ctx, words, outside{Getenv: r.getenv, Environ: r.environ(), Stdin: in, Stdout: &stdout, Stderr: &stderr, GOOS: runtime.GOOS, Now: time.Now, Dir: r.dir})
 	return cliRun{r.t, words, code, stdout.String(), stderr.String()}
 }
 

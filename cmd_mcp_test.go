@@ -197,7 +197,7 @@ func TestCFG06CLI(t *testing.T) {
 // CFG-06: registration stops at 32, says what was left out, and keeps what came in.
 func TestCFG06CLIStops(t *testing.T) {
 	r := newCLIRig(t)
-	v, err := openVault(context.Background(), r.home, vaultWrite, time.Now, testKeys())
+	v, err := openVault(context.Background(), r.home, vaultWrite, time.Now, r.keys())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -280,7 +280,7 @@ func docVault(t *testing.T, r *docRig, do func(int, string, ...string) string) {
 	do(0, "", "profile", "list")
 	do(0, "", "profile", "use", "default")
 	do(0, "", "profile", "delete", "work")
-	v, err := openVault(t.Context(), r.home, vaultWrite, time.Now, testKeys())
+	v, err := openVault(t.Context(), r.home, vaultWrite, time.Now, vaultKeys{Dir: filepath.Join(configFolder(outside{Getenv: func(k string) string { return r.env[k] }, GOOS: runtime.GOOS}), "keys")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func TestSTD17CLIKilled(t *testing.T) {
 		t.Skip("the parent-death signal is Linux's")
 	}
 	r := newCLIRig(t)
-	v, err := openVault(context.Background(), r.home, vaultWrite, time.Now, testKeys())
+	v, err := openVault(context.Background(), r.home, vaultWrite, time.Now, r.keys())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,6 +38,8 @@ type vault struct {
 	random     io.Reader     // for ids
 	busyWait   time.Duration // see vaultBusyWait
 	writes     atomic.Int64  // write transactions that have ended
+	seals      *sealCache
+	unwiped    error // what kept old bytes from being wiped at open; nil when nothing is left to wipe
 }
 
 // openVault opens <home>/vault.db. It refuses, without changing a byte, a file that is not a vault, is damaged at its
@@ -56,7 +58,7 @@ func openVaultAs(ctx context.Context, home string, mode vaultMode, now func() ti
 	if err != nil {
 		return nil, fmt.Errorf("open vault: %w", err)
 	}
-	v := &vault{path: path, mode: mode, now: now, keys: keys, random: rand.Reader, busyWait: vaultBusyWait}
+	v := &vault{path: path, mode: mode, now: now, keys: keys, random: rand.Reader, busyWait: vaultBusyWait, seals: newSealCache()}
 	switch {
 	case !exists && mode == vaultRead:
 		if err := v.openMemory(ctx, migrations); err != nil {
@@ -64,19 +66,24 @@ func openVaultAs(ctx context.Context, home string, mode vaultMode, now func() ti
 		}
 		return v, nil
 	case !exists:
-		if v.path, err = createVault(ctx, home, migrations); err != nil {
+		if v.path, err = createVault(ctx, home, keys.Dir, migrations); err != nil {
 			return nil, err
 		}
 	}
 	if err := v.openFile(ctx, migrations); err != nil {
 		return nil, err
 	}
+	if mode == vaultWrite {
+		if err := v.settleSeal(ctx); err != nil {
+			return nil, errors.Join(err, v.close())
+		}
+	}
 	return v, nil
 }
 
-// createVault makes the folder and a complete vault under another name, then gives it its own name only if nobody else
-// did meanwhile: no process ever sees a half-made vault. It returns the real path.
-func createVault(ctx context.Context, home string, migrations []string) (path string, err error) {
+// createVault makes the folder and a complete vault under another name, sealed by a key file in the folder keyDir, then gives it its
+// own name only if nobody else did meanwhile: no process ever sees a half-made vault. It returns the real path.
+func createVault(ctx context.Context, home, keyDir string, migrations []string) (path string, err error) {
 	if err := makeHome(home); err != nil {
 		return "", fmt.Errorf("create vault: %w", err)
 	}
@@ -100,32 +107,51 @@ func createVault(ctx context.Context, home string, migrations []string) (path st
 	if err := errors.Join(temp.Chmod(0o600), temp.Close()); err != nil {
 		return "", err
 	}
-	// Nobody waits for this file yet, so it needs no journal on disk: one sync at the end makes it durable.
-	db, err := sql.Open("sqlite", vaultDSN(temp.Name(), "mode=rw", "_pragma=journal_mode(MEMORY)", "_pragma=synchronous(OFF)"))
+	seal, err := sealByFile(keyDir)
 	if err != nil {
 		return "", err
 	}
-	db.SetMaxOpenConns(1)
-	err = migrate(ctx, db, migrations)
-	if err == nil {
-		_, err = db.ExecContext(ctx, `PRAGMA journal_mode=WAL`)
-	}
-	if err := errors.Join(err, db.Close()); err != nil {
+	inUse := false
+	defer func() {
+		if !inUse {
+			err = errors.Join(err, os.Remove(keyFilePath(keyDir, seal.state.ID)))
+		}
+	}()
+	if err := makeVaultIn(ctx, temp.Name(), seal.text, migrations); err != nil {
 		return "", vaultFault(path, err)
 	}
-	if err := syncPath(temp.Name()); err != nil {
-		return "", err
-	}
-	if err := claim(temp.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) { // another process was faster
+	err = claim(temp.Name(), path)
+	if inUse = !errors.Is(err, fs.ErrExist); inUse && err != nil { // it may have come far enough
 		return "", err
 	}
 	return path, syncFolder(filepath.Dir(path))
 }
 
+// makeVaultIn makes a vault of an empty file.
+func makeVaultIn(ctx context.Context, name, seal string, migrations []string) error {
+	// Nobody waits for this file yet, so it needs no journal on disk: one sync at the end makes it durable.
+	db, err := sql.Open("sqlite", vaultDSN(name, "mode=rw", "_pragma=journal_mode(MEMORY)", "_pragma=synchronous(OFF)"))
+	if err != nil {
+		return err
+	}
+	db.SetMaxOpenConns(1)
+	err = migrate(ctx, db, migrations)
+	if err == nil {
+		_, err = db.ExecContext(ctx, `INSERT INTO settings (key, value) VALUES (?, ?)`, settingSeal, seal)
+	}
+	if err == nil {
+		_, err = db.ExecContext(ctx, `PRAGMA journal_mode=WAL`)
+	}
+	if err := errors.Join(err, db.Close()); err != nil {
+		return err
+	}
+	return syncPath(name)
+}
+
 // connect opens the one connection on the file and reads the schema's number through it.
 func (v *vault) connect(ctx context.Context, params ...string) (version int, err error) {
 	params = append(params, "_txlock=immediate", fmt.Sprintf("_pragma=busy_timeout(%d)", vaultLockWait.Milliseconds()),
-		"_pragma=synchronous(FULL)")
+		"_pragma=synchronous(FULL)", "_pragma=secure_delete(ON)")
 	db, err := sql.Open("sqlite", vaultDSN(v.path, params...))
 	if err != nil {
 		return 0, err
@@ -203,7 +229,11 @@ func (v *vault) settle(ctx context.Context, version int, head vaultHead, migrati
 	case version > len(migrations):
 		return errVaultNewer
 	case version < len(migrations):
-		if err := v.retry(ctx, func(context.Context) error { return migrate(ctx, v.db, migrations) }); err != nil {
+		err := v.retry(ctx, func(context.Context) error { return migrate(ctx, v.db, migrations) })
+		if v.mode == vaultRead && version >= vaultReadsFrom && isCannotWrite(err) {
+			return nil
+		}
+		if err != nil {
 			return fmt.Errorf("update the schema: %w", err)
 		}
 	}
@@ -340,7 +370,11 @@ func (v *vault) inTx(ctx context.Context, o *sql.TxOptions, f func(tx *sql.Tx) e
 
 // retry runs f again while others hold a lock, up to busyWait in all. wait ends then, for what f waits for itself.
 func (v *vault) retry(ctx context.Context, f func(wait context.Context) error) error {
-	wait, cancel := context.WithTimeoutCause(ctx, v.busyWait, errVaultBusy)
+	return retryFor(ctx, v.busyWait, f)
+}
+
+func retryFor(ctx context.Context, limit time.Duration, f func(wait context.Context) error) error {
+	wait, cancel := context.WithTimeoutCause(ctx, limit, errVaultBusy)
 	defer cancel()
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		err := f(wait)

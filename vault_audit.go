@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	auditKeySetting    = "audit_key"    // seed of the signing key, kept sealed
-	auditPublicSetting = "audit_public" // its public key, base64
+	auditKeySetting    = settingAuditKey // seed of the signing key, kept sealed
+	auditPublicSetting = "audit_public"  // its public key, base64
 )
 
 // errAuditKeyChanged says that the public key in the vault is not that of the signing key: then no head of this vault proves anything.

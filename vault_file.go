@@ -351,7 +351,13 @@ func driverCode(err error) int {
 	return 0
 }
 
+// errJournalHeld is a journal that could not be emptied because somebody reads from it.
+var errJournalHeld = errors.New("other processes read from the journal")
+
 func isBusy(err error) bool {
+	if errors.Is(err, errJournalHeld) {
+		return true
+	}
 	c := driverCode(err)
 	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED
 }

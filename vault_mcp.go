@@ -59,7 +59,7 @@ type toolRow struct {
 // errTooManyServers, counted inside the transaction so that two processes cannot pass the cap together.
 func (v *vault) putServer(ctx context.Context, e serverEntry, profile string, enabled bool, tools []toolRow, max int) (err error) {
 	defer wrapDeed(&err, "store mcp server %q", e.Name)
-	return v.withTx(ctx, func(tx *sql.Tx) error {
+	return v.withSealed(ctx, func(tx *sql.Tx, s *sealer) error {
 		var others int
 		err := tx.QueryRowContext(ctx, `SELECT count(*) FROM mcp_servers WHERE name <> ?`, e.Name).Scan(&others)
 		if err != nil {
@@ -76,7 +76,7 @@ func (v *vault) putServer(ctx context.Context, e serverEntry, profile string, en
 			return fmt.Errorf("profile %q: %w", profile, err)
 		}
 		now := v.now().Unix()
-		if err := putServerRow(ctx, tx, e, now); err != nil {
+		if err := putServerRow(ctx, tx, s, e, now); err != nil {
 			return err
 		}
 		if err := putEnabled(ctx, tx, e.Name, profile, enabled); err != nil {
@@ -89,15 +89,22 @@ func (v *vault) putServer(ctx context.Context, e serverEntry, profile string, en
 	})
 }
 
-func putServerRow(ctx context.Context, tx *sql.Tx, e serverEntry, now int64) error {
+func putServerRow(ctx context.Context, tx *sql.Tx, s *sealer, e serverEntry, now int64) error {
 	columns := make([]any, 0, 13)
 	columns = append(columns, e.Name, e.Transport, e.Command)
-	for _, value := range []any{listOrEmpty(e.Args), mapOrEmpty(e.Env), mapOrEmpty(e.Headers), listOrEmpty(e.Allow), listOrEmpty(e.Deny)} {
-		b, err := json.Marshal(value)
+	for _, part := range []struct {
+		value  any
+		sealed string // the column, of those that are sealed
+	}{{listOrEmpty(e.Args), ""}, {mapOrEmpty(e.Env), "env_json"}, {mapOrEmpty(e.Headers), "headers_json"}, {listOrEmpty(e.Allow), ""}, {listOrEmpty(e.Deny), ""}} {
+		b, err := json.Marshal(part.value)
 		if err != nil {
 			return err
 		}
-		columns = append(columns, string(b))
+		var column any = string(b)
+		if part.sealed != "" && s.on() {
+			column = s.seal(b, "mcp_servers", part.sealed, e.Name)
+		}
+		columns = append(columns, column)
 	}
 	columns = append(columns, e.URL, e.Cwd, e.Source, now, now)
 	_, err := tx.ExecContext(ctx, `
@@ -138,8 +145,8 @@ func mapOrEmpty(m map[string]string) map[string]string {
 // server gives one server, or errNotFound.
 func (v *vault) server(ctx context.Context, name string) (row serverRow, err error) {
 	defer wrapDeed(&err, "read mcp server %q", name)
-	err = v.view(ctx, func(tx *sql.Tx) error {
-		list, err := readServers(ctx, tx, `WHERE name = ?`, name)
+	err = v.viewSealed(ctx, func(tx *sql.Tx, s *sealer) error {
+		list, err := readServers(ctx, tx, s, `WHERE name = ?`, name)
 		if err != nil {
 			return err
 		}
@@ -155,19 +162,30 @@ func (v *vault) server(ctx context.Context, name string) (row serverRow, err err
 // servers lists all servers by name.
 func (v *vault) servers(ctx context.Context) (list []serverRow, err error) {
 	defer wrapDeed(&err, "list mcp servers")
-	err = v.view(ctx, func(tx *sql.Tx) (err error) {
-		list, err = readServers(ctx, tx, ``)
+	err = v.viewSealed(ctx, func(tx *sql.Tx, s *sealer) (err error) {
+		list, err = readServers(ctx, tx, s, ``)
 		return err
 	})
 	return list, err
 }
 
-// readServers reads the servers that where picks, by name. An empty list or map comes back as nil, as it was pasted.
-func readServers(ctx context.Context, tx *sql.Tx, where string, args ...any) (list []serverRow, err error) {
+// serverList is servers without Env and Headers, which stay sealed: it needs no key.
+func (v *vault) serverList(ctx context.Context) (list []serverRow, err error) {
+	defer wrapDeed(&err, "list mcp servers")
+	err = v.view(ctx, func(tx *sql.Tx) (err error) {
+		list, err = readServers(ctx, tx, nil, ``)
+		return err
+	})
+	return list, err
+}
+
+// readServers reads the servers that where picks, by name. An empty list or map comes back as nil, as it was pasted. Without a sealer so do
+// Env and Headers.
+func readServers(ctx context.Context, tx *sql.Tx, seal *sealer, where string, args ...any) (list []serverRow, err error) {
 	at := map[string]int{}
 	err = eachRow(ctx, tx, func(r *sql.Rows) error {
 		var s serverRow
-		var texts [5]string
+		var texts [5][]byte
 		var created, updated int64
 		err := r.Scan(&s.Name, &s.Transport, &s.Command,
 			&texts[0], &texts[1], &texts[2], &texts[3], &texts[4],
@@ -175,11 +193,21 @@ func readServers(ctx context.Context, tx *sql.Tx, where string, args ...any) (li
 		if err != nil {
 			return err
 		}
-		for i, into := range []any{&s.Args, &s.Env, &s.Headers, &s.Allow, &s.Deny} {
-			if texts[i] == "[]" || texts[i] == "{}" {
+		for i, column := range [...]string{1: "env_json", 2: "headers_json"} {
+			if column == "" {
 				continue
 			}
-			if err := decodeStrict([]byte(texts[i]), into); err != nil {
+			if seal == nil {
+				texts[i] = []byte(`{}`)
+			} else if texts[i], err = seal.open(texts[i], "mcp_servers", column, s.Name); err != nil {
+				return err
+			}
+		}
+		for i, into := range []any{&s.Args, &s.Env, &s.Headers, &s.Allow, &s.Deny} {
+			if text := string(texts[i]); text == "[]" || text == "{}" {
+				continue
+			}
+			if err := decodeStrict(texts[i], into); err != nil {
 				return fmt.Errorf("mcp server %q: stored entry: %w", s.Name, err)
 			}
 		}

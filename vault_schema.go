@@ -7,8 +7,21 @@ import "fmt"
 // vaultMigrations gives the steps from nothing to the newest schema; step n leaves PRAGMA user_version = n. Times are
 // unix seconds.
 func vaultMigrations() []string {
-	return []string{fmt.Sprintf("PRAGMA application_id = %d;\n", vaultAppID) + vaultSchema1}
+	return []string{fmt.Sprintf("PRAGMA application_id = %d;\n", vaultAppID) + vaultSchema1, vaultSchema2}
 }
+
+// What every vault file has to know of settings.
+const (
+	vaultReadsFrom = 1 // the oldest schema whose tables read as those of the newest, for a file that cannot be written
+
+	settingSeal     = "seal"      // how the vault is sealed: a sealState
+	settingScrub    = "scrub"     // there while bytes from before the last change of the seal may be left in the file
+	settingAuditKey = "audit_key" // signs the heads of run logs; sealed
+)
+
+// vaultSchema2 changes no table. It keeps programs away that would take a sealed value for the value itself.
+const vaultSchema2 = `
+-- values may be sealed`
 
 // vaultSchema1 holds the four mcp_* tables by the letter of mcp.md. FTS5 keeps no copy of a record's text: an index row has the record's seq.
 const vaultSchema1 = `

@@ -1,24 +1,172 @@
-// This file holds the vault's seal: transactions that may read and write sealed values. It knows no table but settings.
+// This file holds the vault's seal in use: transactions that read and write sealed values, the key fetched when the first of them comes, and
+// what the vault says of its seal. Changing the seal is in vault_reseal.go.
 package main
 
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
 )
 
-// withSealed is withTx for what writes or reads sealed values; s is never nil.
-func (v *vault) withSealed(ctx context.Context, f func(tx *sql.Tx, s *sealer) error) error {
-	return v.withTx(ctx, func(tx *sql.Tx) error { return f(tx, &sealer{}) })
+// sealTries is how often a transaction begins anew because another process has changed the seal meanwhile.
+const sealTries = 100
+
+// errSealMoved ends a transaction that began under another seal than the one that is open.
+var errSealMoved = errors.New("the vault was sealed anew meanwhile")
+
+// sealedColumn is a column whose values are sealed. Its rows are those where all columns of Row are as given.
+type sealedColumn struct {
+	Table, Column string
+	Row           []string // columns of the row's key
+	Where         string   // picks rows; "" all of them
+	Text          bool     // text while the seal is off
 }
 
-// viewSealed is view for what reads sealed values; s is never nil.
+// sealedColumns are all that is kept sealed.
+func sealedColumns() []sealedColumn {
+	return []sealedColumn{
+		{Table: "secrets", Column: "value", Row: []string{"profile", "name"}},
+		{Table: "mcp_servers", Column: "env_json", Row: []string{"name"}, Text: true},
+		{Table: "mcp_servers", Column: "headers_json", Row: []string{"name"}, Text: true},
+		{Table: "settings", Column: "value", Row: []string{"key"}, Where: `WHERE key = '` + settingAuditKey + `'`},
+	}
+}
+
+// sealedSettings are the settings that secretSetting and setSecretSetting may be asked for.
+func sealedSettings() []string { return []string{settingAuditKey} }
+
+// withSealed is withTx for what writes or reads sealed values; s is never nil, and with the seal off passes them through. The key is
+// fetched before the transaction, which may ask the person; a seal that another process changes meanwhile is followed.
+func (v *vault) withSealed(ctx context.Context, f func(tx *sql.Tx, s *sealer) error) error {
+	return v.underSeal(ctx, v.withTx, f)
+}
+
+// viewSealed is view for what reads sealed values; see withSealed.
 func (v *vault) viewSealed(ctx context.Context, f func(tx *sql.Tx, s *sealer) error) error {
-	return v.view(ctx, func(tx *sql.Tx) error { return f(tx, &sealer{}) })
+	return v.underSeal(ctx, v.view, f)
+}
+
+func (v *vault) underSeal(ctx context.Context, begin func(context.Context, func(*sql.Tx) error) error, f func(*sql.Tx, *sealer) error) error {
+	for range sealTries {
+		var row string
+		err := begin(ctx, func(tx *sql.Tx) (err error) {
+			if row, err = storedSeal(ctx, tx); err != nil {
+				return err
+			}
+			o := v.seals.get()
+			if o == nil || o.text != row {
+				return errSealMoved
+			}
+			return f(tx, o.sealer)
+		})
+		if !errors.Is(err, errSealMoved) {
+			return err
+		}
+		if _, err := v.unlock(ctx, row, false); err != nil {
+			return err
+		}
+	}
+	return v.fault(errVaultBusy)
+}
+
+// storedSeal gives the stored state of the seal, "" in a vault from before it.
+func storedSeal(ctx context.Context, tx *sql.Tx) (row string, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT value FROM settings WHERE key = ?`, settingSeal).Scan(&row)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return row, err
+}
+
+// unlock opens the seal that row tells of. A data key that is known already needs nothing, unless the key that wraps it is wanted too.
+func (v *vault) unlock(ctx context.Context, row string, wrapping bool) (_ *openedSeal, err error) {
+	select {
+	case v.seals.fetch <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-v.seals.fetch }()
+	have := v.seals.get()
+	if have != nil && have.text == row && (!wrapping || !have.on() || have.wrapping != nil) {
+		return have, nil // another caller was faster
+	}
+	opened := &openedSeal{sealer: &sealer{raw: true}}
+	if row != "" {
+		if opened, err = v.openRow(ctx, row, have, wrapping); err != nil {
+			return nil, fmt.Errorf("open the seal of vault %s: %w", v.path, err)
+		}
+	}
+	v.seals.put(opened)
+	return opened, nil
+}
+
+func (v *vault) openRow(ctx context.Context, row string, have *openedSeal, wrapping bool) (*openedSeal, error) {
+	state, err := parseSealState(row)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("it %w", err)
+	case state.Kind == sealOff:
+		return &openedSeal{state: state, text: row, sealer: &sealer{}}, nil
+	case !wrapping && have != nil && have.on() && have.state.Key == state.Key:
+		return &openedSeal{state: state, text: row, key: have.key, sealer: have.sealer}, nil // only wrapped anew
+	case state.Kind == sealByPassphrase:
+		return v.openByPassphrase(ctx, state, row)
+	}
+	file, err := readVaultKeyFile(v.keys.Dir, state.ID)
+	if err != nil {
+		return nil, err
+	}
+	key, err := keyFromKey(file, state.Salt)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := openSeal(state, row, key)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", errWrongKeyFile, keyFilePath(v.keys.Dir, state.ID))
+	}
+	return opened, nil
+}
+
+// openByPassphrase asks for the passphrase as often as the keys allow. One that failed is not asked for again while the row stays.
+func (v *vault) openByPassphrase(ctx context.Context, state sealState, row string) (*openedSeal, error) {
+	if v.seals.failed != nil && v.seals.tried == row {
+		return nil, v.seals.failed
+	}
+	if v.keys.Passphrase == nil {
+		return nil, errors.New("it has a passphrase, and none was given")
+	}
+	why := "passphrase of the vault"
+	var err error
+	for range max(1, v.keys.Tries) {
+		var given secret
+		if given, err = v.keys.Passphrase(ctx, why); err != nil {
+			break
+		}
+		var key []byte
+		if key, err = keyFromPassphrase(given, state.Salt, state.Rounds); err != nil {
+			break
+		}
+		var opened *openedSeal
+		if opened, err = openSeal(state, row, key); err == nil {
+			return opened, nil
+		}
+		err, why = errWrongPassphrase, "wrong; passphrase of the vault"
+	}
+	if ctx.Err() == nil {
+		v.seals.failed, v.seals.tried = err, row
+	}
+	return nil, err
 }
 
 // secretSetting gives the value of a setting that is kept sealed, or errNotFound.
 func (v *vault) secretSetting(ctx context.Context, key string) (_ secret, err error) {
 	defer wrapDeed(&err, "read setting %q", key)
+	if !slices.Contains(sealedSettings(), key) {
+		return "", errors.New("it is not among those that are sealed")
+	}
 	var plain []byte
 	err = v.viewSealed(ctx, func(tx *sql.Tx, s *sealer) error {
 		var value []byte
@@ -35,6 +183,9 @@ func (v *vault) secretSetting(ctx context.Context, key string) (_ secret, err er
 // setSecretSetting stores or replaces a setting that is kept sealed.
 func (v *vault) setSecretSetting(ctx context.Context, key string, value secret) (err error) {
 	defer wrapDeed(&err, "store setting %q", key)
+	if !slices.Contains(sealedSettings(), key) {
+		return errors.New("it is not among those that are sealed")
+	}
 	return v.withSealed(ctx, func(tx *sql.Tx, s *sealer) error {
 		_, err := tx.ExecContext(ctx, `
 			INSERT INTO settings (key, value)
@@ -43,4 +194,54 @@ func (v *vault) setSecretSetting(ctx context.Context, key string, value secret) 
 			key, s.seal([]byte(value.reveal()), "settings", "value", key))
 		return err
 	})
+}
+
+// sealInfo is what can be said of a vault's seal without its key.
+type sealInfo struct {
+	Kind         string // "" in a vault from before the seal
+	KeyFile      string // path, "" where there is none
+	KeyFileThere bool
+	Rounds       int               // of PBKDF2, 0 without a passphrase
+	Values       map[string][2]int // by table: values that are sealed, and all that would be
+	Unwiped      bool              // bytes from before the last change may be left
+	Schema       int
+}
+
+// sealStatus says how the vault is sealed. It needs no key.
+func (v *vault) sealStatus(ctx context.Context) (info sealInfo, err error) {
+	defer wrapDeed(&err, "read the state of the seal")
+	var row string
+	info.Values = map[string][2]int{}
+	err = v.view(ctx, func(tx *sql.Tx) (err error) {
+		if row, err = storedSeal(ctx, tx); err != nil {
+			return err
+		}
+		if err := tx.QueryRowContext(ctx, `SELECT user_version, EXISTS (SELECT 1 FROM settings WHERE key = ?) FROM pragma_user_version`, settingScrub).Scan(&info.Schema, &info.Unwiped); err != nil {
+			return err
+		}
+		for _, c := range sealedColumns() {
+			n := info.Values[c.Table]
+			var sealed, all int
+			err := tx.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE typeof(`+c.Column+`) = 'blob' AND substr(`+c.Column+`, 1, 1) = x'01'), count(*) FROM `+c.Table+` `+c.Where).Scan(&sealed, &all)
+			if err != nil {
+				return err
+			}
+			info.Values[c.Table] = [2]int{n[0] + sealed, n[1] + all}
+		}
+		return nil
+	})
+	if err != nil || row == "" {
+		return info, err
+	}
+	state, err := parseSealState(row)
+	if err != nil {
+		return info, fmt.Errorf("vault %s %w", v.path, err)
+	}
+	info.Kind, info.Rounds = state.Kind, state.Rounds
+	if state.Kind == sealByKeyFile && v.keys.Dir != "" {
+		info.KeyFile = keyFilePath(v.keys.Dir, state.ID)
+		_, err := os.Stat(info.KeyFile)
+		info.KeyFileThere = err == nil
+	}
+	return info, nil
 }

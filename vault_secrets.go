@@ -57,7 +57,7 @@ func (v *vault) putSecret(ctx context.Context, profile, name string, value secre
 	if meta == nil {
 		meta = json.RawMessage(`{}`)
 	}
-	return v.withTx(ctx, func(tx *sql.Tx) error {
+	return v.withSealed(ctx, func(tx *sql.Tx, s *sealer) error {
 		now := v.now().Unix()
 		_, err := tx.ExecContext(ctx, `
 			INSERT INTO secrets (profile, name, value, meta_json, created, updated)
@@ -66,7 +66,7 @@ func (v *vault) putSecret(ctx context.Context, profile, name string, value secre
 				value = excluded.value,
 				meta_json = excluded.meta_json,
 				updated = excluded.updated`,
-			profile, name, []byte(value.reveal()), string(meta), now, now)
+			profile, name, s.seal([]byte(value.reveal()), "secrets", "value", profile, name), string(meta), now, now)
 		return err
 	})
 }
@@ -75,10 +75,17 @@ func (v *vault) putSecret(ctx context.Context, profile, name string, value secre
 func (v *vault) secretFor(ctx context.Context, profile, name string) (_ secret, err error) {
 	defer wrapDeed(&err, "read secret %q", name)
 	var value []byte
-	err = v.view(ctx, func(tx *sql.Tx) error {
+	err = v.viewSealed(ctx, func(tx *sql.Tx, s *sealer) error {
 		err := tx.QueryRowContext(ctx, `SELECT value FROM secrets WHERE profile = ? AND name = ?`, profile, name).Scan(&value)
-		return orNotFound(err)
+		if err != nil {
+			return orNotFound(err)
+		}
+		value, err = s.open(value, "secrets", "value", profile, name)
+		return err
 	})
+	if err != nil {
+		return "", err
+	}
 	return secret(value), err
 }
 
@@ -113,15 +120,18 @@ func (v *vault) deleteSecret(ctx context.Context, profile, name string) (err err
 // knownSecrets gives every value, for redaction.
 func (v *vault) knownSecrets(ctx context.Context) (list []namedSecret, err error) {
 	defer wrapDeed(&err, "read secrets")
-	err = v.view(ctx, func(tx *sql.Tx) error {
+	err = v.viewSealed(ctx, func(tx *sql.Tx, s *sealer) error {
 		return eachRow(ctx, tx, func(r *sql.Rows) error {
-			var name string
+			var profile, name string
 			var value []byte
-			err := r.Scan(&name, &value)
+			if err := r.Scan(&profile, &name, &value); err != nil {
+				return err
+			}
+			value, err := s.open(value, "secrets", "value", profile, name)
 			list = append(list, namedSecret{Name: name, Value: secret(value)})
 			return err
 		}, `
-			SELECT name, value
+			SELECT profile, name, value
 			FROM secrets
 			ORDER BY name, profile`)
 	})

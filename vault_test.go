@@ -452,7 +452,7 @@ func TestVaultMigrates(t *testing.T) {
 				t.Fatal(err)
 			}
 			var rows, version int
-			if err := v.db.QueryRow(`SELECT count(*), user_version FROM later, pragma_user_version`).Scan(&rows, &version); err != nil || rows != 1 || version != 2 {
+			if err := v.db.QueryRow(`SELECT count(*), user_version FROM later, pragma_user_version`).Scan(&rows, &version); err != nil || rows != 1 || version != len(good) {
 				t.Errorf("mode %d: %d rows, version %d, %v", mode, rows, version, err)
 			}
 			if s, err := v.secretFor(t.Context(), "", "KEPT"); err != nil || s.reveal() != "value-1" {

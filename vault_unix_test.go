@@ -85,8 +85,9 @@ func fakeVaultLocked() {
 	if err == nil {
 		var list []secretInfo
 		list, err = v.secrets(ctx)
-		err = errors.Join(err, v.close())
-		fmt.Println("read", len(list))
+		value, valueErr := v.secretFor(ctx, "", "A")
+		err = errors.Join(err, valueErr, v.close())
+		fmt.Println("read", len(list), value.reveal())
 	}
 	if err != nil {
 		fmt.Println("read:", err)
@@ -132,12 +133,12 @@ func TestVLT04ReadOnly(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, err := vaultProcess(t, "TAI_TEST_FAKE=vault-locked", "TAI_HOME="+home).CombinedOutput()
+			out, err := vaultProcess(t, "TAI_TEST_FAKE=vault-locked", "TAI_HOME="+home, "TAI_TEST_KEYS="+filepath.Join(dir, "keys")).CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
 			lines := strings.Split(string(out), "\n")
-			if lines[0] != "read 1" {
+			if lines[0] != "read 1 b" {
 				t.Errorf("got %q", lines[0])
 			}
 			// A writable file in a closed folder with both journal files at hand can be written.
@@ -156,7 +157,7 @@ func TestVLT04ReadOnly(t *testing.T) {
 // vaultForOther makes a vault with one secret that the user of fakeVaultLocked owns.
 func vaultForOther(t *testing.T, dir, home string, journal bool) (path string) {
 	t.Helper()
-	v, err := openVault(t.Context(), filepath.Join(dir, "made"), vaultWrite, vaultClock, testKeys())
+	v, err := openVault(t.Context(), filepath.Join(dir, "made"), vaultWrite, vaultClock, vaultKeys{Dir: filepath.Join(dir, "keys")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,9 +191,22 @@ func vaultForOther(t *testing.T, dir, home string, journal bool) (path string) {
 		}
 	}
 	if os.Getuid() == 0 {
-		if err := os.Chown(home, 65534, 65534); err != nil {
-			t.Fatal(err)
+		owned := append([]string{home, filepath.Join(dir, "keys")}, filesUnder(t, filepath.Join(dir, "keys"))...)
+		for _, path := range owned {
+			if err := os.Chown(path, 65534, 65534); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	return filepath.Join(home, vaultFile)
+}
+
+// filesUnder gives the paths of what stands in a folder.
+func filesUnder(t *testing.T, dir string) []string {
+	t.Helper()
+	var paths []string
+	for _, name := range vaultNames(t, dir) {
+		paths = append(paths, filepath.Join(dir, name))
+	}
+	return paths
 }
