@@ -230,7 +230,7 @@ func (v *vault) settle(ctx context.Context, version int, head vaultHead, migrati
 		return errVaultNewer
 	case version < len(migrations):
 		err := v.retry(ctx, func(context.Context) error { return migrate(ctx, v.db, migrations) })
-		if v.mode == vaultRead && version >= vaultReadsFrom && isCannotWrite(err) {
+		if why := v.fault(err); v.mode == vaultRead && version >= vaultReadsFrom && (errors.Is(why, errVaultReadOnly) || errors.Is(why, errVaultFull)) {
 			return nil
 		}
 		if err != nil {
