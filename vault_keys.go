@@ -219,6 +219,11 @@ func readVaultKeyFile(dir, id string) ([]byte, error) {
 	}
 	path := keyFilePath(dir, id)
 	b, err := readPrivateFile(path, keyFileMax, runtime.GOOS)
+	if _, loose := errors.AsType[*looseFileError](err); loose { // put back by a program that keeps no modes; the vault itself is closed likewise
+		if err = os.Chmod(path, 0o600); err == nil {
+			b, err = readPrivateFile(path, keyFileMax, runtime.GOOS)
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s; put it back from a backup. Without it the sealed values are lost, all else can still be read", errKeyFileMissing, path)
 	}
