@@ -21,6 +21,7 @@ type tortureOp struct {
 	fresh bool // there is no vault yet
 	wal   bool // the vault was left by a killed process: its journal is full
 	newer bool // the process knows one schema more
+	once  bool // a deed that is done cannot be done again
 	do    func(ctx context.Context, v *vault) error
 	// state says what the deed left: tortureAll, tortureNone, or what is wrong.
 	state func(ctx context.Context, v *vault) string
@@ -65,7 +66,11 @@ func tortureOps() []tortureOp {
 			_, err := v.putRecord(ctx, "torture", "deed", "", []byte(strings.Repeat(tortureText("deed"), 100)))
 			return err
 		}, state: func(ctx context.Context, v *vault) string { return tortureRecordState(ctx, v, "deed") }},
-		{name: "delete record", do: func(ctx context.Context, v *vault) error {
+		{name: "back up", once: true, do: func(ctx context.Context, v *vault) error {
+			_, err := v.backup(ctx, tortureBackup(v))
+			return err
+		}, state: tortureBackupState},
+		{name: "delete record", once: true, do: func(ctx context.Context, v *vault) error {
 			list, _, err := v.records(ctx, "torture", "", 0)
 			if err != nil || len(list) != 1 {
 				return fmt.Errorf("%d records: %w", len(list), err)
@@ -108,6 +113,38 @@ func tortureRecordState(ctx context.Context, v *vault, origin string) string {
 	if err == nil && sha256Hex(body) != list[i].SHA256 {
 		err = errors.New("the body does not fit its digest")
 	}
+	return tortureState(err)
+}
+
+// tortureBackup is where the backup of a vault goes.
+func tortureBackup(v *vault) string {
+	return filepath.Join(filepath.Dir(filepath.Dir(v.path)), "backup.db")
+}
+
+// tortureBackupState opens a copy of the backup as a vault: it must hold what the vault held.
+func tortureBackupState(ctx context.Context, v *vault) string {
+	b, err := os.ReadFile(tortureBackup(v))
+	if errors.Is(err, os.ErrNotExist) {
+		return tortureNone
+	}
+	home := filepath.Join(filepath.Dir(filepath.Dir(v.path)), "restored")
+	if err == nil {
+		err = os.RemoveAll(home)
+	}
+	if err == nil {
+		err = os.Mkdir(home, 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(home, vaultFile), b, 0o600)
+	}
+	var copied *vault
+	if err == nil {
+		copied, err = tortureOpen(ctx, home, vaultWrite, false)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	err = errors.Join(tortureSound(ctx, copied), tortureBaseWhole(ctx, copied, tortureOp{}), copied.close())
 	return tortureState(err)
 }
 
