@@ -255,7 +255,7 @@ func (a *auditLog) head() (count int, hash string) {
 
 // record appends one line with one write; the first call also makes the file and its run_started line, and puts the run on record
 // elsewhere. The line survives the end of the process when record returns, and the end of the machine after sync. After an
-// error nothing of the event is in the log, and the caller must not act. It must not be called inside a transaction of the vault.
+// error the caller must not act; nothing of the event is in the log then, unless the log has ended with it. It must not be called inside a transaction of the vault.
 func (a *auditLog) record(ev auditEvent) error {
 	rec := a.prepare(ev)
 	a.mu.Lock()
@@ -281,6 +281,10 @@ func (a *auditLog) begin(rec *auditRecord) error {
 	err := a.append(rec)
 	if err == nil {
 		err = a.register()
+	}
+	if errors.Is(err, errVaultUnsure) { // the run may be on record, and then its log must be there: it stays, and ends here
+		a.broken = err
+		return err
 	}
 	if err != nil {
 		err = errors.Join(err, a.file.Close(), os.Remove(a.path()))

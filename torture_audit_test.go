@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -19,11 +20,17 @@ func fakeTortureLog() {
 	tortureFail(os.MkdirAll(deeds, 0o700))
 	r := tortureRand()
 	fmt.Println("up")
+	v, err := tortureOpen(context.Background(), home, vaultWrite, false)
+	tortureFail(err)
 	for {
-		a := newAuditLog(auditConfig{Dir: filepath.Join(home, "runs"), Origin: "cli", Now: time.Now})
+		a := newAuditLog(auditConfig{Dir: filepath.Join(home, "runs"), Origin: "cli", Now: time.Now, Heads: v.putAuditHead})
+		most := 12
+		if r.IntN(4) == 0 {
+			most = 300 // enough for a head on the way
+		}
 		var wg sync.WaitGroup
 		for range 1 + r.IntN(4) {
-			calls, sizes := 1+r.IntN(12), rand.New(rand.NewPCG(r.Uint64(), 3))
+			calls, sizes := 1+r.IntN(most), rand.New(rand.NewPCG(r.Uint64(), 3))
 			wg.Go(func() {
 				for range calls {
 					tortureFail(tortureDeed(a, sizes, deeds))
@@ -99,7 +106,7 @@ func tortureLogs(home string) (lines map[string]bool, incomplete int, err error)
 }
 
 // tortureLogsWhole wants each acknowledged line in its log, and no deed that its log does not know.
-func tortureLogsWhole(home string, acks map[string]bool) error {
+func tortureLogsWhole(ctx context.Context, home string, acks map[string]bool) error {
 	lines, _, err := tortureLogs(home)
 	if err != nil {
 		return err
@@ -113,35 +120,77 @@ func tortureLogsWhole(home string, acks map[string]bool) error {
 			return fmt.Errorf("%w: no line for %q", errTorture, ack)
 		}
 	}
+	heads, err := tortureHeads(ctx, home)
+	if err != nil {
+		return err
+	}
 	deeds, err := os.ReadDir(filepath.Join(home, "deeds"))
 	if err != nil {
 		return err
 	}
 	for _, deed := range deeds {
 		run, call, _ := strings.Cut(deed.Name(), "_")
-		if !lines["requested "+run+" "+call] {
-			return fmt.Errorf("%w: %s was done and never requested", errTorture, deed.Name())
+		if !lines["requested "+run+" "+call] || !heads[run] {
+			return fmt.Errorf("%w: %s was done and never requested, or its run is not on record", errTorture, deed.Name())
 		}
 	}
 	return nil
 }
 
+// tortureHeads holds each run on record against its log and gives their names.
+func tortureHeads(ctx context.Context, home string) (runs map[string]bool, err error) {
+	v, err := tortureOpen(ctx, home, vaultRead, false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, v.close()) }()
+	list, err := v.auditHeads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	runs = map[string]bool{}
+	for _, h := range list {
+		runs[h.Run] = true
+		if h, err = v.auditHead(ctx, h.Run); err != nil {
+			return nil, err
+		}
+		f, err := os.Open(h.Path)
+		if err != nil {
+			return nil, fmt.Errorf("%w: a run on record: %w", errTorture, err)
+		}
+		rep, err := verifyAuditAt(f, h.Lines)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return nil, err
+		}
+		if found := judgeAudit(rep, h.Run, &h, auditByVault); found.exitCode() != 0 {
+			return nil, fmt.Errorf("%w: %s: %s", errTorture, h.Run, found.Reason)
+		}
+	}
+	return runs, nil
+}
+
 func (x *torture) logLife(r *rand.Rand, dir string, rounds int) error {
 	acks := map[string]bool{}
 	for round := range rounds {
-		c, err := startTorture("torture-log", "TAI_HOME="+dir, fmt.Sprintf("TAI_TEST_SEED=%d", r.Uint64()))
+		c, err := startTorture("torture-log", "TAI_HOME="+filepath.Join(dir, "home"), fmt.Sprintf("TAI_TEST_SEED=%d", r.Uint64()))
 		if err != nil {
 			return err
 		}
-		lines, err := c.killAfter(tortureDelay(r, 40))
+		most := 40
+		if r.IntN(8) == 0 {
+			most = 600 // a head is renewed no more often than every auditHeadPause
+		}
+		lines, err := c.killAfter(tortureDelay(r, most))
 		x.kills.Add(1)
 		x.acks.Add(int64(len(lines)))
 		for _, line := range lines {
 			acks[line] = true
 		}
+		ctx, cancel := context.WithTimeout(x.t.Context(), time.Minute)
 		if err == nil {
-			err = tortureLogsWhole(dir, acks)
+			err = tortureLogsWhole(ctx, filepath.Join(dir, "home"), acks)
 		}
+		cancel()
 		if err != nil {
 			return fmt.Errorf("round %d: %w", round, err)
 		}
@@ -159,4 +208,34 @@ func TestTortureAUD07Killed(t *testing.T) {
 		lives, rounds = 50, 10
 	}
 	x.lives(lives, func(r *rand.Rand, dir string) error { return x.logLife(r, dir, rounds) })
+}
+
+// AUD-04, AUD-06: where the vault cannot tell whether the run is on record, its log stays: it would look removed. It ends there. Where
+// nothing is on record, the next call begins anew.
+func TestAUD06UnsureRecord(t *testing.T) {
+	for _, unsure := range []bool{true, false} {
+		a := auditTestLog(t)
+		tries := 0
+		a.cfg.Heads = func(context.Context, auditHead) error {
+			if tries++; tries > 1 {
+				return nil
+			}
+			if unsure {
+				return fmt.Errorf("store: %w", errVaultUnsure)
+			}
+			return errVaultBusy
+		}
+		if err := a.record(auditEvent{Event: auditCallRequested}); err == nil {
+			t.Fatal("recorded")
+		}
+		if _, err := os.Stat(a.path()); unsure != (err == nil) {
+			t.Errorf("unsure %v: the log: %v", unsure, err)
+		}
+		if err := a.record(auditEvent{Event: auditCallRequested}); unsure != errors.Is(err, errVaultUnsure) || !unsure && err != nil {
+			t.Errorf("unsure %v: the next record: %v", unsure, err)
+		}
+		if err := a.close(); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -73,7 +74,7 @@ func (x *injector) inject(in injection) (fired, failed bool, err error) {
 	ctx, cancel := context.WithTimeout(x.t.Context(), 20*time.Second)
 	defer cancel()
 	if in.op == tortureLogOp {
-		failed, err = tortureLogAfter(home, said)
+		failed, err = tortureLogAfter(ctx, home, said)
 	} else {
 		failed, err = tortureOpAfter(ctx, in, home, said)
 	}
@@ -170,16 +171,18 @@ func tortureOpAfter(ctx context.Context, in injection, home string, said map[str
 var errFalseAck = errors.New("false acknowledgement")
 
 // tortureLogAfter verifies the log and holds it against what the process said.
-func tortureLogAfter(home string, said map[string]string) (failed bool, err error) {
+func tortureLogAfter(ctx context.Context, home string, said map[string]string) (failed bool, err error) {
 	acks := map[string]bool{}
 	lost := false // a sync failed: nothing may be acknowledged any more
+	begun := slices.ContainsFunc(slices.Collect(maps.Keys(said)), func(step string) bool { return strings.HasPrefix(step, "requested") && said[step] == "ok" })
 	for step, answer := range said {
 		event, _, _ := strings.Cut(step, " ")
 		switch {
 		case strings.HasPrefix(answer, "failed"):
 			failed = true
 			lost = lost || event == "synced"
-		case event != "synced":
+		case event == "closed" && !begun: // there is no log
+		case event != "synced" && event != "open" && event != "close":
 			acks[step] = true
 		}
 	}
@@ -190,7 +193,7 @@ func tortureLogAfter(home string, said map[string]string) (failed bool, err erro
 			}
 		}
 	}
-	return failed, tortureLogsWhole(home, acks)
+	return failed, tortureLogsWhole(ctx, home, acks)
 }
 
 // all injects a fault into the first, second, … of some calls of an operation until there is none left to fail.
@@ -256,7 +259,11 @@ func (x *injector) prepare(names ...string) {
 		x.templates[op.name] = dir
 	}
 	dir := x.t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "home", "deeds"), 0o700); err != nil {
+	err := tortureTemplate(x.t.Context(), filepath.Join(dir, "home"), tortureOp{})
+	if err == nil {
+		err = os.Mkdir(filepath.Join(dir, "home", "deeds"), 0o700)
+	}
+	if err != nil {
 		x.t.Fatal(err)
 	}
 	x.templates[tortureLogOp] = dir

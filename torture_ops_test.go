@@ -287,16 +287,20 @@ const tortureLogOp = "run log"
 // doTortureLog records, syncs, acts and closes, twice. The deed is a folder: making one is no call that is made to fail.
 func doTortureLog(report tortureReport) {
 	home := os.Getenv("TAI_HOME")
-	a := newAuditLog(auditConfig{Dir: filepath.Join(home, "runs"), Origin: "cli", Now: time.Now})
+	v, err := tortureOpen(context.Background(), home, vaultWrite, false)
+	report.say("open", err)
+	if err != nil {
+		return
+	}
+	a := newAuditLog(auditConfig{Dir: filepath.Join(home, "runs"), Origin: "cli", Now: time.Now, Heads: v.putAuditHead})
 	for range 2 {
 		call := a.nextCall()
 		err := a.record(auditEvent{Event: auditCallRequested, Call: call, Subject: "file_write"})
 		report.say("requested "+a.run()+" "+call, err)
-		if err != nil {
-			continue
+		if err == nil {
+			err = a.sync()
+			report.say("synced "+a.run()+" "+call, err)
 		}
-		err = a.sync()
-		report.say("synced "+a.run()+" "+call, err)
 		if err != nil {
 			if os.Getenv("TAI_TEST_CRASH") != "" {
 				tortureDie()
@@ -307,4 +311,5 @@ func doTortureLog(report tortureReport) {
 		report.say("completed "+a.run()+" "+call, a.record(auditEvent{Event: auditCallCompleted, Call: call, Outcome: auditOK}))
 	}
 	report.say("closed "+a.run(), a.close())
+	report.say("close", v.close())
 }

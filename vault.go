@@ -362,10 +362,10 @@ func (v *vault) inTx(ctx context.Context, o *sql.TxOptions, f func(tx *sql.Tx) e
 	if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
 		err = ctx.Err() // database/sql has rolled back on its own; why is in the context alone
 	}
-	if outcome := vaultOutcome(err, committing); o == nil && outcome != "" {
-		return fmt.Errorf("%w%s", v.fault(err), outcome)
+	if o != nil { // only read
+		return v.fault(err)
 	}
-	return v.fault(err)
+	return vaultOutcome(v.fault(err), err, committing)
 }
 
 // retry runs f again while others hold a lock, up to busyWait in all. wait ends then, for what f waits for itself.

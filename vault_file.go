@@ -40,6 +40,7 @@ var (
 	errVaultJournal  = errors.New("stands beside the journal (-wal) of another vault and is left as it is; move that journal away, then it opens")
 	errVaultReadOnly = errors.New("cannot be opened or written here; check the permissions of the file and its folder")
 	errVaultReading  = errors.New("was opened for reading only")
+	errVaultUnsure   = errors.New("what was to be stored may be there or not: look before you store it again")
 )
 
 // vaultNowhere stands for the path of a vault that is not on disk.
@@ -450,18 +451,18 @@ func vaultFault(path string, err error) error {
 	return fmt.Errorf("vault %s %w", path, what)
 }
 
-// vaultOutcome says what became of a write that a full or faulty disk ended, "" for other faults. A commit can fail after all of it was
+// vaultOutcome adds to fault what became of a write that a full or faulty disk ended with err. A commit can fail after all of it was
 // written, in its sync or in the index that others read it by: it is undone in this process, but after a crash it may be found
 // complete. SQLite gives SQLITE_FULL and SQLITE_IOERR_WRITE for a journal whose last page is not there.
-func vaultOutcome(err error, committing bool) string {
+func vaultOutcome(fault, err error, committing bool) error {
 	code := driverCode(err)
 	if code != sqlite3.SQLITE_FULL && code != sqlite3.SQLITE_IOERR {
-		return ""
+		return fault
 	}
 	if e, ok := errors.AsType[*sqlite.Error](err); ok && committing && code == sqlite3.SQLITE_IOERR && e.Code() != sqlite3.SQLITE_IOERR_WRITE {
-		return "; what was to be stored may be there or not: look before you store it again"
+		return fmt.Errorf("%w; %w", fault, errVaultUnsure)
 	}
-	return "; nothing was changed"
+	return fmt.Errorf("%w; nothing was changed", fault)
 }
 
 // wrapDeed puts the deed before an error, for use with defer.

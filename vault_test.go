@@ -257,8 +257,8 @@ func TestVLT02Outcome(t *testing.T) {
 	if err == nil || !strings.HasSuffix(err.Error(), "the disk is full; nothing was changed") {
 		t.Errorf("got %v", err)
 	}
-	if got := vaultOutcome(errNotFound, true); got != "" {
-		t.Errorf("no disk fault: %q", got)
+	if got := vaultOutcome(errNotFound, errNotFound, true); got != errNotFound {
+		t.Errorf("no disk fault: %v", got)
 	}
 }
 
