@@ -59,6 +59,7 @@ type app struct {
 	origin      string // repl, cli or http, for the run log
 	use         storeUse
 
+	known  *knownSecrets
 	policy *policy
 	rates  *rateLimiter // of the workspace
 	audit  *auditLog
@@ -70,9 +71,6 @@ type app struct {
 	store    *vault
 	storeErr error
 	empty    *vault // the one in memory that store was before, nil if it was none
-	known    *redactor
-	isKnown  bool // known was read; it is nil where there is no secret
-	changes  int  // of the secrets, counted
 	tools    *toolbox
 	natives  map[string]bool // names of the native tools; nil before they were asked for
 }
@@ -102,6 +100,7 @@ func openApp(out outside, flags map[string][]string, use storeUse, origin string
 		a.console = &console{in: in, out: out.Stderr}
 	}
 	a.http = newHTTPClient(httpClientConfig{Env: out.Getenv})
+	a.known = &knownSecrets{vault: a.vault, environ: out.Environ}
 	a.audit = newAuditLog(auditConfig{
 		Dir: filepath.Join(a.home, "runs"), Origin: origin, Now: out.Now, Redact: a.redact, Heads: a.putHead,
 		Warn: func(line string) { fmt.Fprintln(a.stderr, "tai: "+visibleLine(a.redact(line))) },
@@ -111,7 +110,7 @@ func openApp(out outside, flags map[string][]string, use storeUse, origin string
 	}
 	a.bridge = newMCPBridge(bridgeConfig{
 		Vault: a.vault, Policy: a.policy, Rates: a.rates, Audit: a.audit, Redact: a.redact, Env: a.lookupEnv, Environ: out.Environ, Dir: out.Dir, GOOS: out.GOOS,
-		Profile: a.profile, HTTP: a.http, Taken: a.nativeName, Now: out.Now, Changed: a.secretsChanged,
+		Profile: a.profile, HTTP: a.http, Taken: a.nativeName, Now: out.Now, Changed: a.known.changed,
 	})
 	return a, nil
 }
@@ -156,9 +155,12 @@ func (a *app) newPolicy(flags map[string][]string, get func(string) string) (*po
 	return newPolicy(cfg), nil
 }
 
+// trustTimeout bounds one look into the vault for a file's hash.
+const trustTimeout = 5 * time.Second
+
 // trustedFile reports whether the vault holds the hash of a workspace file, because tai wrote it or a person confirmed it.
 func (a *app) trustedFile(sha256 string) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), redactTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), trustTimeout)
 	defer cancel()
 	v, err := a.vault(ctx)
 	if err != nil {
@@ -324,8 +326,7 @@ func (a *app) makeVault(ctx context.Context) (*vault, error) {
 		return nil, err
 	}
 	a.empty, a.store = a.store, made // the empty one may be in use
-	a.known, a.isKnown = nil, false
-	a.changes++
+	a.known.changed()
 	return made, nil
 }
 
@@ -357,70 +358,8 @@ func (a *app) lookupEnv(name string) (string, bool) {
 	return "", false
 }
 
-// redact takes every known secret out of a text: those of the vault, and the values of variables that are named like one. A
-// vault that cannot be read hides nothing less than the text.
-func (a *app) redact(s string) string {
-	a.mu.Lock()
-	known, isKnown := a.known, a.isKnown
-	a.mu.Unlock()
-	if isKnown {
-		return known.text(s)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), redactTimeout) // a text is redacted also after its call was cancelled
-	defer cancel()
-	r, err := a.redactor(ctx)
-	if err != nil {
-		return "[withheld: the vault's secrets cannot be read, so nothing can be redacted]"
-	}
-	return r.text(s)
-}
-
-func (a *app) redactor(ctx context.Context) (*redactor, error) {
-	a.mu.Lock()
-	known, isKnown, changes := a.known, a.isKnown, a.changes
-	a.mu.Unlock()
-	if isKnown {
-		return known, nil
-	}
-	v, err := a.vault(ctx)
-	if err != nil {
-		return nil, err
-	}
-	list, err := v.knownSecrets(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, kv := range a.out.Environ {
-		if k, value, ok := strings.Cut(kv, "="); ok && secretName(k) && len(value) >= secretEnvMin {
-			list = append(list, namedSecret{Name: k, Value: secret(value)})
-		}
-	}
-	rows, err := v.servers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range rows {
-		list = append(list, entrySecrets(row.serverEntry)...)
-	}
-	known = newRedactor(list)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.changes == changes { // else there may be one that was not read
-		a.known, a.isKnown = known, true
-	}
-	return known, nil
-}
-
-// redactTimeout bounds reading the secrets once.
-const redactTimeout = 5 * time.Second
-
-// secretsChanged makes the next redaction read the secrets anew.
-func (a *app) secretsChanged() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.known, a.isKnown = nil, false
-	a.changes++
-}
+// redact takes every known secret out of a text.
+func (a *app) redact(s string) string { return a.known.text(s) }
 
 // close ends the servers, the run log and the vault, in this order.
 func (a *app) close() error {

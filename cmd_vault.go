@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 const (
@@ -21,7 +22,7 @@ func vaultCommands() []command {
 	limit := flagSpec{Name: "limit", Value: "N", Help: fmt.Sprintf("at most this many (default %d)", recordListLimit)}
 	return []command{
 		{Path: "secret set", Args: "NAME", Short: "store a secret, from a hidden prompt or --from", Example: "tai secret set GITHUB_TOKEN --from env:GITHUB_TOKEN",
-			Long:  "The value never stands on the command line. Names start with a letter or _ and\nhold letters, digits, _, - and . (at most 128).",
+			Long:  "The value never stands on the command line: without --from it is asked for, not\nshown. One line end at the end of a file or of standard input is cut. Names start\nwith a letter or _ and hold letters, digits, _, - and . (at most 128).",
 			Flags: []flagSpec{{Name: "from", Value: "env:X|file:P|-", Help: "where the value comes from"}}, Min: 1, Max: 1, Store: storeWrite, Run: cmdSecretSet},
 		{Path: "secret list", Short: "names and ages of stored secrets, never a value", Example: "tai secret list", Store: storeRead, Run: cmdSecretList},
 		{Path: "secret delete", Args: "NAME", Short: "drop a secret", Example: "tai secret delete GITHUB_TOKEN", Min: 1, Max: 1, Store: storeThere, Run: cmdSecretDelete},
@@ -45,8 +46,9 @@ func cmdSecretSet(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	if value == "" {
-		return usageError("", "secret %s would be empty", name)
+	warning, err := checkSecret(name, value)
+	if err != nil {
+		return err
 	}
 	v, err := c.vault(ctx)
 	if err != nil {
@@ -55,11 +57,35 @@ func cmdSecretSet(ctx context.Context, c *invocation) error {
 	if err := v.putSecret(ctx, "", name, secret(value), nil); err != nil {
 		return err
 	}
-	c.secretsChanged()
-	if len(value) < 6 {
-		fmt.Fprintln(c.stderr, "warning: a value under 6 bytes is redacted in its plain form alone, if at all")
+	c.known.changed()
+	if warning != "" {
+		fmt.Fprintln(c.stderr, "warning: "+warning)
 	}
 	return c.done(map[string]string{"name": name, "state": "stored"}, "%s: stored; refer to it as ${%s}", name, name)
+}
+
+// checkSecret refuses a value that cannot be used, and warns of one that is stored but cannot be kept out of texts, or would spoil
+// them. Spaces and line ends around a value do not count there.
+func checkSecret(name, value string) (warning string, err error) {
+	switch {
+	case value == "":
+		return "", usageError("", "secret %s would be empty", name)
+	case len(value) > secretMax:
+		return "", usageError("keep a document in a file and its path in the entry", "secret %s has %d bytes, at most %d are kept", name, len(value), secretMax)
+	case strings.Contains(value, "\x00"):
+		return "", usageError("a variable or a header cannot hold one; encode the value, in base64 for example", "secret %s holds a zero byte", name)
+	case !utf8.ValidString(value):
+		return "", usageError("encode it, in base64 for example", "secret %s is not UTF-8 text", name)
+	}
+	switch word := strings.TrimSpace(value); {
+	case len(word) < redactMin:
+		return fmt.Sprintf("%s has under %d bytes: it is stored and can be used, but it is NOT masked anywhere, since it would spoil ordinary text", name, redactMin), nil
+	case ordinaryWord(word):
+		return fmt.Sprintf("the value of %s is an ordinary word: every text that holds it will show [secret:%s] there", name, name), nil
+	case len(word) < redactEncoded:
+		return fmt.Sprintf("%s has under %d bytes: it is masked only as it stands, not in base64, hex, URLs or escapes", name, redactEncoded), nil
+	}
+	return "", nil
 }
 
 // secretValue reads a value from where --from says, else from a hidden prompt. One line end at the end is taken off.
@@ -75,11 +101,8 @@ func (c *invocation) secretValue(ctx context.Context, name string) (string, erro
 	case strings.HasPrefix(from, "file:"):
 		return secretFile(ctx, from[5:])
 	case from == "-":
-		b, err := readBounded(ctx, c.stdin, secretMax, "standard input")
-		if err != nil {
-			return "", err
-		}
-		return checkSecretSize(b)
+		b, err := readBounded(ctx, c.stdin, secretMax+2, "standard input")
+		return cutLineEnd(string(b)), err
 	case from != "":
 		return "", usageError("--from env:NAME, --from file:PATH or --from -", "cannot take a secret from %s", quoteClip(from))
 	case !c.person:
@@ -112,22 +135,8 @@ func secretFile(ctx context.Context, path string) (string, error) {
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 		return "", usageError("chmod 600 "+quoteWord(path), "secret file %s can be read by others (mode %v)", quoteClip(path), fs.FileMode.Perm(info.Mode()))
 	}
-	b, err := readBounded(ctx, f, secretMax, path)
-	if err != nil {
-		return "", err
-	}
-	return checkSecretSize(b)
-}
-
-func checkSecretSize(b []byte) (string, error) {
-	if len(b) > secretMax {
-		return "", usageError("", "a secret has at most %d bytes", secretMax)
-	}
-	s := string(b)
-	if t, ok := strings.CutSuffix(s, "\n"); ok {
-		s = strings.TrimSuffix(t, "\r")
-	}
-	return s, nil
+	b, err := readBounded(ctx, f, secretMax+2, path) // and a line end
+	return cutLineEnd(string(b)), err
 }
 
 func cmdSecretList(ctx context.Context, c *invocation) error {
@@ -163,7 +172,7 @@ func cmdSecretDelete(ctx context.Context, c *invocation) error {
 	if err := v.deleteSecret(ctx, "", c.args[0]); err != nil {
 		return orUnknown(err, "tai secret list shows the names")
 	}
-	c.secretsChanged()
+	c.known.changed()
 	return c.done(map[string]string{"name": c.args[0], "state": "deleted"}, "%s: deleted", visibleLine(c.args[0]))
 }
 

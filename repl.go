@@ -141,7 +141,7 @@ type answerSink interface {
 
 // answerMask gives what takes known secrets out of one answer as it streams in.
 func (a *app) answerMask(ctx context.Context) (*redactStream, error) {
-	r, err := a.redactor(ctx)
+	r, err := a.known.redactor(ctx)
 	if err != nil {
 		return nil, err
 	}

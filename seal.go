@@ -36,17 +36,6 @@ func (secret) MarshalBinary() ([]byte, error) { return []byte(sealedText), nil }
 
 func (secret) MarshalJSON() ([]byte, error) { return []byte(`"` + sealedText + `"`), nil }
 
-// secretName reports a variable's, header's or field's name that speaks of a secret value. It errs towards yes.
-func secretName(name string) bool {
-	n := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-	for _, word := range [...]string{"TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "APIKEY", "PRIVATE", "AUTHORIZATION", "BEARER", "COOKIE"} {
-		if strings.Contains(n, word) {
-			return true
-		}
-	}
-	return n == "KEY" || n == "AUTH" || n == "PAT" || strings.HasSuffix(n, "_KEY") || strings.HasSuffix(n, "_PAT") || strings.HasSuffix(n, "_AUTH") || strings.HasSuffix(n, "_PWD") && n != "OLD_PWD"
-}
-
 const (
 	sealKeySize  = 32   // bytes of a data key and of the key that wraps it: AES-256
 	sealMark     = 0x01 // first byte of a sealed value; nonce, ciphertext and tag follow

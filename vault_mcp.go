@@ -452,18 +452,24 @@ func (v *vault) wantsLogin(ctx context.Context, server string) (bool, error) {
 	return value != "", err
 }
 
-// entrySecrets gives the secret values that stand in an entry itself, in variables, headers and the address's query where they
-// are named like one. A reference is none: its value is the vault's or the environment's. Of "Bearer x" the secret is x.
+// entrySecrets gives the secret values that stand in an entry itself: in variables, headers and the address's query where they
+// are named or shaped like one, and the passwords of connection strings. A reference is none: its value is the vault's or the
+// environment's. Of "Bearer x" the secret is x.
 func entrySecrets(e serverEntry) []namedSecret {
 	var out []namedSecret
 	add := func(k, value string) {
+		out = append(out, valuePasswords(e.Name+"/"+k, value)...)
 		if _, rest, ok := strings.Cut(value, " "); ok {
 			value = rest
 		}
-		if secretName(k) && len(value) >= secretEnvMin && !strings.Contains(value, "${") {
+		if (secretName(k) || secretShape(value)) && len(value) >= secretEnvMin && !strings.Contains(value, "${") && !ordinaryWord(value) {
 			out = append(out, namedSecret{Name: e.Name + "/" + k, Value: secret(value)})
 		}
 	}
+	for _, arg := range e.Args {
+		out = append(out, valuePasswords(e.Name+"/args", arg)...)
+	}
+	out = append(out, valuePasswords(e.Name+"/url", e.URL)...)
 	for _, pairs := range []map[string]string{e.Env, e.Headers} {
 		for _, k := range slices.Sorted(maps.Keys(pairs)) {
 			add(k, pairs[k])
