@@ -22,7 +22,7 @@ func vaultCommands() []command {
 	limit := flagSpec{Name: "limit", Value: "N", Help: fmt.Sprintf("at most this many (default %d)", recordListLimit)}
 	return []command{
 		{Path: "secret set", Args: "NAME", Short: "store a secret, from a hidden prompt or --from", Example: "tai secret set GITHUB_TOKEN --from env:GITHUB_TOKEN",
-			Long:  "The value never stands on the command line: without --from it is asked for, not\nshown. One line end at the end of a file or of standard input is cut. Names start\nwith a letter or _ and hold letters, digits, _, - and . (at most 128).",
+			Long:  "The value never stands on the command line: without --from it is asked for, not\nshown. One line end at the end of a file or of standard input is cut. Names\nstart with a letter or _ and hold letters, digits, _, - and . (at most 128).",
 			Flags: []flagSpec{{Name: "from", Value: "env:X|file:P|-", Help: "where the value comes from"}}, Min: 1, Max: 1, Store: storeWrite, Run: cmdSecretSet},
 		{Path: "secret list", Short: "names and ages of stored secrets, never a value", Example: "tai secret list", Store: storeRead, Run: cmdSecretList},
 		{Path: "secret delete", Args: "NAME", Short: "drop a secret", Example: "tai secret delete GITHUB_TOKEN", Min: 1, Max: 1, Store: storeThere, Run: cmdSecretDelete},
