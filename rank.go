@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"hash/maphash"
 	"math"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ const (
 
 	rankSchemaDepth = 5    // levels of nested parameters that are read
 	rankDocWords    = 4000 // words of one tool that are read
+	rankUsual       = 64   // different words that a tool usually has, for which room is made
 )
 
 // How scores are made.
@@ -96,9 +98,9 @@ func (v *rankVectors) each(doc int, f func(term int32, tf float32)) {
 // rankBuilder reads tools into vectors.
 type rankBuilder struct {
 	ix     *rankIndex
-	words  map[string]int32 // words as they stand there -> terms, -1 for stop-words
-	sum    []float32        // by term, of the tool or server at hand
-	used   []int32          // terms with a sum
+	words  rankMemo  // words as they stand there -> terms, -1 for stop-words
+	sum    []float32 // by term, of the tool or server at hand
+	used   []int32   // terms with a sum
 	length float32
 	left   int // words that may still be read of the tool at hand
 }
@@ -108,8 +110,8 @@ func newRankIndex(docs []rankDoc) *rankIndex {
 	docs = docs[:min(len(docs), rankMaxDocs)]
 	n := len(docs)
 	ix := &rankIndex{docs: n, terms: map[string]int32{}, names: make(map[string][]int32, 2*n), server: make([]int32, n), entry: make([]bool, n), nameAt: make([]int32, 1, n+1)}
-	b := rankBuilder{ix: ix, words: map[string]int32{}}
-	tools := rankVectors{at: make([]int32, 1, n+1), length: make([]float32, 0, n)}
+	b := rankBuilder{ix: ix, words: newRankMemo()}
+	tools := rankVectors{at: make([]int32, 1, n+1), length: make([]float32, 0, n), terms: make([]int32, 0, n*rankUsual), tf: make([]float32, 0, n*rankUsual)}
 	servers := map[string]int32{}
 	for i, d := range docs {
 		id, known := servers[d.Server]
@@ -201,12 +203,12 @@ func (b *rankBuilder) count(w string, weight float32) {
 
 // term gives the number of a word's stem, -1 for a stop-word.
 func (b *rankBuilder) term(w string) int32 {
-	term, ok := b.words[w]
+	term, key, ok := b.words.get(w)
 	if !ok {
 		if term = -1; !rankStop(w) {
 			term = b.newTerm(rankStem(w))
 		}
-		b.words[w] = term
+		b.words.put(key, term)
 	}
 	return term
 }
@@ -238,6 +240,51 @@ func (b *rankBuilder) close(v *rankVectors) {
 	b.used = b.used[:0]
 	v.at = append(v.at, int32(len(v.terms)))
 	v.length = append(v.length, b.length)
+}
+
+// rankMemo is a map from words to terms that is asked for every word of every tool, so it looks at one small slot instead of the word itself. Two
+// words of one 64-bit hash, of which the seed differs from run to run, would be taken for one.
+type rankMemo struct {
+	seed  maphash.Seed
+	slots []rankSlot // a power of two of them, at most half of them in use
+	used  int
+}
+
+type rankSlot struct {
+	key  uint64 // 0 in a free slot
+	term int32
+}
+
+func newRankMemo() rankMemo {
+	return rankMemo{seed: maphash.MakeSeed(), slots: make([]rankSlot, 1<<12)}
+}
+
+// get gives the term of a word, and the key to put it under where it is not there.
+func (m *rankMemo) get(w string) (term int32, key uint64, ok bool) {
+	key = maphash.String(m.seed, w) | 1
+	s := m.slot(key)
+	return s.term, key, s.key == key
+}
+
+func (m *rankMemo) slot(key uint64) *rankSlot {
+	for i := key >> 1; ; i++ {
+		if s := &m.slots[i&uint64(len(m.slots)-1)]; s.key == key || s.key == 0 {
+			return s
+		}
+	}
+}
+
+func (m *rankMemo) put(key uint64, term int32) {
+	if m.used++; m.used > len(m.slots)/2 {
+		old := m.slots
+		m.slots = make([]rankSlot, 2*len(old))
+		for _, s := range old {
+			if s.key != 0 {
+				*m.slot(s.key) = s
+			}
+		}
+	}
+	*m.slot(key) = rankSlot{key, term}
 }
 
 var errRankDone = errors.New("enough words")

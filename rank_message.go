@@ -35,19 +35,21 @@ type rankQuery struct {
 
 // rankReader collects one message.
 type rankReader struct {
-	counts       map[string]int
-	order        []string // the words of counts as met
-	pairs        map[string]bool
-	pairOrder    []string
-	seen         int // hints, as bits
-	url, path    bool
-	extensions   []string
-	last         string // the word before, as it stood there
-	wordsBuilder strings.Builder
+	counts     map[string]int
+	order      []string // the words of counts as met
+	requests   []string // the words that only ask
+	pairs      map[string]bool
+	pairOrder  []string
+	seen       int // hints, as bits
+	url, path  bool
+	extensions []string
+	last       string          // the word before, as it stood there
+	kept       strings.Builder // what is left to be cut into words
 }
 
-// readMessage reads the first rankMaxMessage characters of a message.
-func readMessage(message string) rankQuery {
+// readMessage reads the first rankMaxMessage characters of a message. Of a search, which is nothing but what is looked for, the words of a
+// request count where it has no others ("create").
+func readMessage(message string, search bool) rankQuery {
 	chars := 0
 	for i := range message {
 		if chars++; chars > rankMaxMessage {
@@ -63,7 +65,12 @@ func readMessage(message string) rankQuery {
 			r.fromTo(fields[i+1:])
 		}
 	}
-	rankEachWord(r.wordsBuilder.String(), r.word)
+	rankEachWord(r.kept.String(), r.word)
+	if search && len(r.order) == 0 {
+		for _, w := range r.requests {
+			r.count(w)
+		}
+	}
 	return rankQuery{r.words(), r.pairOrder, r.hints(), rankNames(message)}
 }
 
@@ -87,7 +94,7 @@ func (r *rankReader) field(f string) {
 		}
 		r.extension(path)
 		r.text(f[:start])
-		r.wordsBuilder.WriteString(host + " ")
+		r.kept.WriteString(host + " ")
 		f = f[end:]
 	}
 	bare := strings.TrimLeft(f, "\"'`([{<*")
@@ -109,17 +116,17 @@ func (r *rankReader) text(f string) {
 		}
 		if end >= rankMaxRun {
 			f = f[end:]
-			r.wordsBuilder.WriteByte(' ')
+			r.kept.WriteByte(' ')
 			continue
 		}
 		wide := end
 		for wide < len(f) && f[wide] >= utf8.RuneSelf {
 			wide++
 		}
-		r.wordsBuilder.WriteString(f[:wide])
+		r.kept.WriteString(f[:wide])
 		f = f[wide:]
 	}
-	r.wordsBuilder.WriteByte(' ')
+	r.kept.WriteByte(' ')
 }
 
 func rankASCIILetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
@@ -176,18 +183,24 @@ func (r *rankReader) word(w string) {
 		r.pairOrder = append(r.pairOrder, r.last+w)
 	}
 	r.last = w
+	if rankRequest(w) {
+		r.requests = append(r.requests, w)
+		return
+	}
 	r.count(w)
 	if !rankIsASCII(w) {
 		for more := range strings.FieldsSeq(rankGloss(w)) {
-			r.count(more)
+			if !rankRequest(more) {
+				r.count(more)
+			}
 		}
 	}
 }
 
-// count counts a word that says something: no stop-word, request word, bare number or single letter.
+// count counts a word that says something: no stop-word, bare number or single letter.
 func (r *rankReader) count(w string) {
 	number := strings.IndexFunc(w, func(c rune) bool { return !unicode.IsDigit(c) }) < 0
-	if len(w) == 1 || number || rankStop(w) || rankRequest(w) {
+	if len(w) == 1 || number || rankStop(w) {
 		return
 	}
 	stem := rankStem(w)

@@ -26,7 +26,10 @@ type rankScan struct {
 
 // scan looks for a message in the index.
 func (ix *rankIndex) scan(message string) *rankScan {
-	q := readMessage(message)
+	return ix.look(readMessage(message, false))
+}
+
+func (ix *rankIndex) look(q rankQuery) *rankScan {
 	s := &rankScan{ix: ix, own: make([]float32, ix.docs), srv: make([]float32, ix.servers), best: make([]float32, max(ix.docs, ix.servers)), looked: make([]float32, len(ix.terms)), named: map[int]bool{}}
 	s.query(q)
 	for _, name := range q.names {

@@ -85,15 +85,20 @@ func TestReadMessage(t *testing.T) {
 		{"data", strings.Repeat("Ab1+", 20) + " weather " + strings.Repeat("=", 70), "weath 1.00"},
 		{"nothing", " \n\t", ""},
 	} {
-		if got := rankText(readMessage(tc.in)); got != tc.want {
+		if got := rankText(readMessage(tc.in, false)); got != tc.want {
 			t.Errorf("%s: readMessage(%q)\n got %s\nwant %s", tc.name, tc.in, got, tc.want)
 		}
 	}
 	long := strings.Repeat("é ", rankMaxMessage/2) + "weather"
-	if got := rankText(readMessage(long)); strings.Contains(got, "weath") {
+	if got := rankText(readMessage(long, false)); strings.Contains(got, "weath") {
 		t.Errorf("more than %d characters are looked at: %s", rankMaxMessage, got)
 	}
-	if got := readMessage("Use Files/Read_It, camelCase and Search-").names; !slices.Equal(got, []string{"files/read_it", "camelcase"}) {
+	for in, want := range map[string]string{"create": "creat 1.00", "show me": "show 1.00", "create a chart": "chart 1.00", "of the": "", "7": ""} {
+		if got := rankText(readMessage(in, true)); got != want {
+			t.Errorf("a search for %q: got %q, want %q", in, got, want)
+		}
+	}
+	if got := readMessage("Use Files/Read_It, camelCase and Search-", false).names; !slices.Equal(got, []string{"files/read_it", "camelcase"}) {
 		t.Errorf("names in the message: %q", got)
 	}
 }

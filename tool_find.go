@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -60,10 +61,13 @@ func toolSearch(ctx context.Context, f toolFinder, c toolCall) (toolResult, erro
 		return toolResult{}, fmt.Errorf("read arguments: %w", err)
 	}
 	found, fit, err := f.search(ctx, toolQuery{Words: args.Query, Server: args.Server, Except: c.Name, Limit: args.Limit})
-	if err != nil {
-		return toolResult{Hint: "mcp_list shows the servers and which of them are enabled"}, err
-	}
 	var r toolResult
+	if errors.Is(err, errNotFound) {
+		r.Hint = "mcp_list shows the servers and which of them are enabled"
+	}
+	if err != nil {
+		return r, err
+	}
 	var text strings.Builder
 	list := []byte(`{"tools":[`)
 	for _, t := range found {

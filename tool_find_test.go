@@ -137,3 +137,33 @@ func TestF18FoundIsOffered(t *testing.T) {
 		t.Error("the found tool does not stay")
 	}
 }
+
+// The same search from the shell.
+func TestToolsSearchCommand(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	r := &docRig{t: t, home: home, dir: t.TempDir(), env: map[string]string{"TAI_HOME": home, "HOME": home}}
+	for _, tc := range []struct {
+		words     string
+		exit      int
+		out, errs string // how they begin
+	}{
+		{"search file contents", 0, "text_search: ", ""},
+		{"tool_search", 0, "tool_search: ", ""},
+		{"find", 0, "tool_search: ", ""},
+		{"run a command --server shell", 0, "shell_run: ", ""},
+		{"file --limit 1", 0, "file_read: ", ""},
+		{"xyzzy", 0, "", "no tool fits"},
+		{"file --server nope", 1, "", `tai: not found: no tool is offered of a server "nope"`},
+		{"file --limit none", 2, "", "tai: --limit takes a whole number"},
+		{"", 2, "", "tai: "},
+	} {
+		code, out, errs := r.run("", append([]string{"tools", "search"}, strings.Fields(tc.words)...)...)
+		if code != tc.exit || !strings.HasPrefix(out, tc.out) || (tc.out == "") != (out == "") || tc.out == "" && !strings.HasPrefix(errs, tc.errs) {
+			t.Errorf("tai tools search %s: exit %d, want %d\n%s%s", tc.words, code, tc.exit, out, errs)
+		}
+		if tc.words == "file --limit 1" && (strings.Count(out, "\n") != 1 || !strings.Contains(errs, "more fit; --limit N shows more")) {
+			t.Errorf("tai tools search %s gives\n%s%s", tc.words, out, errs)
+		}
+	}
+}

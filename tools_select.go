@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -150,19 +149,16 @@ func (t *toolbox) rank(bridged []sourceTool) *rankIndex {
 
 // stamp tells two states of a tool apart without keeping its text.
 func (d sourceTool) stamp(seed maphash.Seed) uint64 {
-	parts := [...]string{d.Server, d.Tool, d.Name, d.Hash, "", ""}
+	const mix = 0x9e3779b97f4a7c15 // odd, so that the order of the parts counts
+	h := maphash.String(seed, d.Server)
+	for _, part := range [...]string{d.Tool, d.Name, d.Hash} {
+		h = h*mix ^ maphash.String(seed, part)
+	}
 	if d.Hash == "" {
-		parts[4], parts[5] = d.Description, string(d.InputSchema)
+		h = h*mix ^ maphash.String(seed, d.Description)
+		h = h*mix ^ maphash.Bytes(seed, d.InputSchema)
 	}
-	var h maphash.Hash
-	h.SetSeed(seed)
-	var length [8]byte
-	for _, part := range parts {
-		binary.LittleEndian.PutUint64(length[:], uint64(len(part)))
-		h.Write(length[:])
-		h.WriteString(part)
-	}
-	return h.Sum64()
+	return h
 }
 
 // search gives the tools that fit the query, best first, and how many fit in all. A server without any tool is an error.
@@ -179,7 +175,7 @@ func (t *toolbox) search(ctx context.Context, q toolQuery) (found []foundTool, f
 	if q.Server != "" && !slices.ContainsFunc(all, func(d sourceTool) bool { return d.Server == q.Server }) {
 		return nil, 0, fmt.Errorf("%w: no tool is offered of a server %s", errNotFound, quoteClip(q.Server))
 	}
-	hits, fit := t.rank(bridged).scan(q.Words).top(q.Limit, func(doc int) bool {
+	hits, fit := t.rank(bridged).look(readMessage(q.Words, true)).top(q.Limit, func(doc int) bool {
 		return (q.Server == "" || all[doc].Server == q.Server) && all[doc].Name != q.Except
 	})
 	for _, h := range hits {
