@@ -215,28 +215,12 @@ type errQuiet struct{ Exit int }
 
 func (e errQuiet) Error() string { return fmt.Sprintf("exit %d", e.Exit) }
 
-// orEmpty keeps a list from being null in JSON.
-func orEmpty[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
-}
-
 // worse keeps the first failure, so that one exit code and one message tell what went wrong first.
 func worse(have, err error) error {
 	if have == nil {
 		return err
 	}
 	return have
-}
-
-// plural counts things: 1 tool, 2 tools.
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // readBounded reads all of r, or gives ctx's error. One byte over the limit is handed on, so that the reader of the text names its

@@ -1,11 +1,13 @@
-// This file holds the commands that keep the vault safe: tai vault backup. It looks into no table itself.
+// This file holds the commands that keep the vault safe: tai vault backup and tai vault check. It looks into no table itself.
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
+	"strings"
 )
 
 func vaultCheckCommands() []command {
@@ -17,6 +19,13 @@ func vaultCheckCommands() []command {
 				"  rm -f HOME/vault.db HOME/vault.db-wal HOME/vault.db-shm\n" +
 				"  cp FILE HOME/vault.db && chmod 600 HOME/vault.db",
 			Example: "tai vault backup /media/stick/vault-2026-05.db", Min: 1, Max: 1, Store: storeRead, Run: cmdVaultBackup},
+		{Path: "vault check", Args: "[FILE]", Short: "look the vault over, or a copy of it",
+			Long: "The file, its schema, who may read it, the seal, rows that lost their owner, run\n" +
+				"logs and sizes. It writes nothing. Exit 0: fine, 1: there is something to do.\n" +
+				"--repair shows what it would do, asks, and drops rows and files left over,\n" +
+				"closes files to other users and gives free pages back.",
+			Example: "tai vault check --json", Flags: []flagSpec{{Name: "repair", Help: "mend what can be mended without loss; asks"}},
+			Max: 1, Store: storeRead, Run: cmdVaultCheck},
 	}
 }
 
@@ -73,4 +82,111 @@ func sealKey(s sealRow, dir string) (keyFile, words string) {
 		return "", "its secrets open only with the vault's passphrase: without it they are lost"
 	}
 	return "", "warning: the seal is off, so whoever reads this file has its secrets; tai vault seal turns it on"
+}
+
+func cmdVaultCheck(ctx context.Context, c *invocation) error {
+	checker := vaultChecker{Home: c.home, Keys: c.keys(), GOOS: c.goos, Now: c.out.Now}
+	if len(c.args) > 0 {
+		checker.File = absolute(c.args[0], c.out.Dir)
+	}
+	if c.given("repair") && checker.File != "" {
+		return usageError("restore the copy first, then tai vault check --repair", "--repair mends the vault, not a copy")
+	}
+	report, err := checker.check(ctx)
+	if err != nil {
+		return err
+	}
+	if c.given("repair") {
+		if err := c.repairVault(ctx, report); err != nil {
+			return err
+		}
+		if report, err = checker.check(ctx); err != nil {
+			return err
+		}
+	}
+	if c.json {
+		err = writeJSON(c.stdout, report)
+	} else {
+		tellReport(c.stdout, report)
+	}
+	if err == nil && !report.fine() {
+		return errQuiet{exitFailed}
+	}
+	return err
+}
+
+// tellReport prints the verdict first, then what there is to do, then the sizes.
+func tellReport(w io.Writer, r vaultReport) {
+	fmt.Fprintf(w, "%s: %s\n", visibleLine(r.Vault), r.State)
+	for _, f := range r.Problems {
+		fmt.Fprintf(w, "%-8s %s: %s\n", f.Level, f.Section, visibleLine(f.What))
+		if f.Do != "" {
+			fmt.Fprintf(w, "         do: %s\n", visibleLine(f.Do))
+		}
+	}
+	if len(r.Tables) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "%d bytes, %d of them free, %d in the journal; schema %d\n", r.Bytes, r.Free, r.Journal, r.Schema)
+	for _, t := range r.Tables {
+		fmt.Fprintf(w, "%12d bytes %8d rows  %s\n", t.Bytes, t.Rows, visibleLine(t.Table))
+	}
+}
+
+// repairVault asks once for all that can be mended, and mends it.
+func (c *invocation) repairVault(ctx context.Context, r vaultReport) error {
+	plan := r.repairs()
+	if len(plan) == 0 {
+		return nil
+	}
+	fmt.Fprintln(c.stderr, "tai: to be mended in "+visibleLine(r.Vault)+":")
+	for _, f := range plan {
+		fmt.Fprintln(c.stderr, "  "+visibleLine(f.What))
+	}
+	if err := c.agree(ctx, "mend this? (yes or no): "); err != nil {
+		return err
+	}
+	done, err := mendFiles(plan)
+	if err == nil {
+		err = c.mendRows(ctx, r, &done)
+	}
+	for _, line := range done {
+		fmt.Fprintln(c.stderr, "tai: "+visibleLine(line))
+	}
+	return err
+}
+
+func (c *invocation) mendRows(ctx context.Context, r vaultReport, done *[]string) error {
+	if !r.mends(mendRows) && !r.mends(mendPages) {
+		return nil
+	}
+	v, err := openVault(ctx, c.home, vaultWrite, c.out.Now, c.keys()) // that of the run is for reading
+	if err != nil {
+		return err
+	}
+	lines, err := v.repair(ctx, r.mends(mendPages))
+	*done = append(*done, lines...)
+	return errors.Join(err, v.close())
+}
+
+// agree asks a question of tai's own; --yes answers it.
+func (c *invocation) agree(ctx context.Context, question string) error {
+	if c.given("yes") {
+		return nil
+	}
+	if c.console == nil {
+		return &cliError{Exit: exitRefused, Rule: "nobody to ask", Message: "this is asked about first, and nobody can be asked here", Hint: "--yes would allow it"}
+	}
+	if err := flushInput(c.console.in); err != nil {
+		return fmt.Errorf("ask: %w", err)
+	}
+	fmt.Fprint(c.stderr, question)
+	line, err := c.console.readLine(ctx)
+	if err != nil {
+		return err
+	}
+	if a := strings.ToLower(strings.TrimSpace(line)); a != "y" && a != "yes" {
+		return &cliError{Exit: exitRefused, Rule: ruleRefused, Message: "nothing was changed"}
+	}
+	return nil
 }

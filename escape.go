@@ -151,3 +151,11 @@ func quoteLine(words []string) string {
 	}
 	return strings.Join(quoted, " ")
 }
+
+// plural counts things: 1 tool, 2 tools.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

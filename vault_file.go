@@ -195,6 +195,11 @@ func checkVaultFile(path string, mode vaultMode, newest int) (vaultHead, error) 
 			return vaultHead{}, fmt.Errorf("close vault %s to other users: %w", path, err)
 		}
 	}
+	return settledHead(f, path, newest)
+}
+
+// settledHead judges the head of a file that others may be writing.
+func settledHead(f *os.File, path string, newest int) (vaultHead, error) {
 	var last vaultLook
 	for try := 1; ; try++ {
 		look, err := lookAtVault(f, path)

@@ -50,3 +50,11 @@ const (
 	renameTries = 1000 // to get the lock, which nobody keeps for longer than a rename
 	renamePause = 5 * time.Millisecond
 )
+
+// fileOwner is the number of the user that the file belongs to.
+func fileOwner(info fs.FileInfo) int64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int64(st.Uid)
+	}
+	return 0
+}

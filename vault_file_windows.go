@@ -24,3 +24,6 @@ func renameNew(temp, path string) error {
 	}
 	return nil
 }
+
+// fileOwner is 0: Windows does not number users.
+func fileOwner(fs.FileInfo) int64 { return 0 }

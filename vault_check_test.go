@@ -1,0 +1,323 @@
+package main
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// checkedVault checks home's vault and wants its bytes, and those of its journal, to be the same after.
+func checkedVault(t *testing.T, home string) vaultReport {
+	t.Helper()
+	before := vaultBytes(t, home)
+	r, err := vaultChecker{Home: home, Keys: testKeys(), GOOS: runtime.GOOS, Now: time.Now}.check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := vaultBytes(t, home); !bytes.Equal(after, before) {
+		t.Error("a check changed the vault")
+	}
+	return r
+}
+
+// vaultBytes is what the vault's files hold, "" where there is none.
+func vaultBytes(t *testing.T, home string) []byte {
+	t.Helper()
+	var all []byte
+	for _, suffix := range []string{"", "-wal", "-journal"} {
+		b, err := os.ReadFile(filepath.Join(home, vaultFile+suffix))
+		if err != nil && !os.IsNotExist(err) && !strings.Contains(err.Error(), "directory") {
+			t.Fatal(err)
+		}
+		all = append(append(all, b...), '|')
+	}
+	return all
+}
+
+// fullVault makes a closed vault with something of each kind, in a private home.
+func fullVault(t *testing.T) (home string) {
+	t.Helper()
+	home = filepath.Join(t.TempDir(), "home")
+	v, err := openVault(t.Context(), home, vaultWrite, vaultClock, testKeys())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fillVault(t, v)
+	if err := v.close(); err != nil {
+		t.Fatal(err)
+	}
+	return home
+}
+
+// vaultBreak runs statements on the file behind tai's back.
+func vaultBreak(t *testing.T, home string, statements ...string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", vaultDSN(filepath.Join(home, vaultFile), "mode=rw"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	for _, s := range statements {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func findingHas(r vaultReport, section, level, what string) bool {
+	return slices.ContainsFunc(r.Problems, func(f vaultFinding) bool {
+		return f.Section == section && f.Level == level && strings.Contains(f.What, what)
+	})
+}
+
+// A vault of tai's own is fine, whoever has it open meanwhile, and every table is measured.
+func TestVaultCheckClean(t *testing.T) {
+	home := fullVault(t)
+	r := checkedVault(t, home)
+	if r.State != vaultFine || len(r.Problems) != 0 || r.Schema != r.Newest || r.Bytes == 0 {
+		t.Errorf("%+v", r)
+	}
+	var sum int64
+	for _, s := range r.Tables {
+		sum += s.Bytes
+		if want := map[string]int64{"secrets": 2, "records": 3, "records_fts": 2, "messages": 2, "mcp_server_tools": 2}[s.Table]; want != 0 && s.Rows != want {
+			t.Errorf("%s: %d rows, want %d", s.Table, s.Rows, want)
+		}
+	}
+	if sum+r.Free != r.Bytes {
+		t.Errorf("the tables have %d bytes and %d are free, the file %d", sum, r.Free, r.Bytes)
+	}
+	v := vaultAt(t, home)
+	for i := range 3 {
+		if err := v.setSetting(t.Context(), fmt.Sprint("open-", i), "x"); err != nil {
+			t.Fatal(err)
+		}
+		if r := checkedVault(t, home); r.State != vaultFine || r.Journal == 0 {
+			t.Errorf("open elsewhere: %+v", r)
+		}
+	}
+}
+
+// What a killed process left in the journal is looked at too, and stays there.
+func TestVaultCheckJournal(t *testing.T) {
+	home := filepath.Join(t.TempDir(), "home")
+	startVaultWriter(t, "TAI_HOME="+home, "TAI_TEST_N=20", "TAI_TEST_ID=K", "TAI_TEST_HANG=1").kill()
+	for range 2 {
+		r := checkedVault(t, home)
+		i := slices.IndexFunc(r.Tables, func(s tableSize) bool { return s.Table == "secrets" })
+		if r.State != vaultFine || i < 0 || r.Tables[i].Rows != 20 || r.Journal == 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// Each fault in the rows or the schema is named, and how bad it is; what can be mended without loss is mended.
+func TestVaultCheckRows(t *testing.T) {
+	hash := strings.Repeat("a", 64)
+	for _, tc := range []struct {
+		name, sql, section, level, what string
+		mends                           bool
+	}{
+		{"profile rows of a server", `INSERT INTO mcp_server_profiles VALUES ('gone', 'default', 1)`, "rows", findWarning, "mcp_server_profiles: 1 row of servers that are gone: gone", true},
+		{"pins of a server", `INSERT INTO mcp_tool_pins VALUES ('gone', 't', '` + hash + `', 1)`, "rows", findWarning, "mcp_tool_pins: 1 row of servers", true},
+		{"tools of a server", `INSERT INTO mcp_server_tools VALUES ('gone', 't', '', '', 1), ('gone', 'u', '', '', 1)`, "rows", findWarning, "mcp_server_tools: 2 rows of servers", true},
+		{"server rows of a profile", `INSERT INTO mcp_server_profiles VALUES ('files', 'lost', 1)`, "rows", findWarning, "of profiles that are gone: lost", true},
+		{"secrets of a profile", `UPDATE secrets SET profile = 'lost' WHERE name LIKE 'mcp-oauth%'`, "rows", findWarning, "secrets: 1 row of profiles", true},
+		{"tokens of a server", `DELETE FROM mcp_servers; DELETE FROM mcp_server_profiles; DELETE FROM mcp_tool_pins; DELETE FROM mcp_server_tools`, "rows", findWarning, "1 token of OAuth servers that are gone: mcp-oauth-files-access", true},
+		{"messages of a session", `INSERT INTO messages VALUES ('s-gone', 1, 'user', 'x', '', '', '', 1)`, "rows", findWarning, "messages: 1 row of sessions that are gone: s-gone", true},
+		{"a gap", `DELETE FROM messages WHERE seq = 1`, "rows", findError, "lack messages in the middle: s-", false},
+		{"a pin without text", `DELETE FROM mcp_server_tools WHERE tool = 'z_last'`, "rows", findError, "without the text that was granted: files/z_last", false},
+		{"current profile", `INSERT INTO settings VALUES ('current_profile', 'lost')`, "rows", findError, "current profile that is gone: lost", false},
+		{"a record's body", `UPDATE records SET body = x'00' WHERE seq = 1`, "rows", findError, "1 body no longer what was stored: r-", false},
+		{"a record's size", `UPDATE records SET size = size + 1 WHERE seq = 2`, "rows", findError, "no longer what was stored", false},
+		{"words without a record", `INSERT INTO records_fts (rowid, body, origin) VALUES (99, 'ghost', '')`, "rows", findWarning, "1 row of the words' index without a record", true},
+		{"a record without words", `DELETE FROM records_fts WHERE rowid = 1`, "rows", findWarning, "1 text that no search finds: r-", true},
+		{"no UTF-8", `UPDATE sessions SET title = CAST(x'ff41' AS TEXT)`, "rows", findError, "sessions.title: 1 value that are no UTF-8", false},
+		{"no JSON", `UPDATE mcp_servers SET args_json = '[' `, "rows", findError, "mcp_servers.args_json: 1 value that are no JSON", false},
+		{"another type", `UPDATE sessions SET created = 'noon'`, "rows", findError, "sessions.created: 1 value of another type", false},
+		{"a table missing", `DROP TABLE messages`, "schema", findError, "table messages is missing", false},
+		{"a table too many", `CREATE TABLE theirs (x)`, "schema", findWarning, "table theirs is none of tai's", false},
+		{"a trigger", `CREATE TRIGGER spy AFTER INSERT ON secrets BEGIN SELECT 1; END`, "schema", findWarning, "trigger spy is none", false},
+		{"another table", `ALTER TABLE profiles ADD COLUMN more TEXT`, "schema", findError, "table profiles is not the one", false},
+		{"the words' index", `DELETE FROM records_fts_data WHERE id > 10`, "file", findError, "records_fts", false},
+		{"a run without its log", `INSERT INTO audit_runs VALUES ('cli-1', 'cli', '/nowhere/cli-1.jsonl', 3, 'h', x'00', 1, 1)`, "runs", findWarning, "1 run that the vault knows, but the log is gone: cli-1", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			home := fullVault(t)
+			vaultBreak(t, home, tc.sql)
+			r := checkedVault(t, home)
+			if r.fine() || !findingHas(r, tc.section, tc.level, tc.what) {
+				t.Fatalf("no %s %q of %s in\n%+v", tc.level, tc.what, tc.section, r.Problems)
+			}
+			for _, f := range r.Problems {
+				if f.Count < 1 || f.What == "" {
+					t.Errorf("%+v", f)
+				}
+			}
+			if r.mends(mendRows) != tc.mends {
+				t.Fatalf("it can be mended: %v, want %v", !tc.mends, tc.mends)
+			}
+			if !tc.mends {
+				return
+			}
+			v := vaultAt(t, home)
+			if done, err := v.repair(t.Context(), false); err != nil || len(done) == 0 {
+				t.Fatalf("repair: %v, %v", done, err)
+			}
+			if r := checkedVault(t, home); !r.fine() {
+				t.Errorf("after the repair: %+v", r.Problems)
+			}
+			if done, err := v.repair(t.Context(), false); err != nil || len(done) != 0 {
+				t.Errorf("repaired twice: %v, %v", done, err)
+			}
+			if hits, err := v.searchRecords(t.Context(), "invoice", 0); err != nil || len(hits) != 1 {
+				t.Errorf("search after the repair: %v, %v", hits, err)
+			}
+		})
+	}
+}
+
+// Free pages are told of and given back.
+func TestVaultCheckFreePages(t *testing.T) {
+	home := fullVault(t)
+	v := vaultAt(t, home)
+	info, err := v.putRecord(t.Context(), "spill", "x", "", bytes.Repeat([]byte{1, 2, 3}, 1<<20))
+	if err := errors.Join(err, v.deleteRecord(t.Context(), info.ID)); err != nil {
+		t.Fatal(err)
+	}
+	r := checkedVault(t, home)
+	if r.Free < 3<<20 || !findingHas(r, "file", findNote, "are free") || !r.mends(mendPages) || r.State != vaultFine {
+		t.Errorf("%+v", r)
+	}
+	if _, err := v.repair(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	if r := checkedVault(t, home); r.Free != 0 || len(r.Problems) != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// VLT-05, VLT-11: what is no whole vault of this tai gets one verdict, and keeps every byte.
+func TestVaultCheckVerdicts(t *testing.T) {
+	good, err := os.ReadFile(filepath.Join(fullVault(t), vaultFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "other.db")
+	db, err := sql.Open("sqlite", other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(`CREATE TABLE theirs (x)`); err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := os.ReadFile(other)
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	torn := bytes.Clone(good)
+	for i := vaultPageSize; i < len(torn); i++ {
+		torn[i] = 0xa5
+	}
+	for name, tc := range map[string]struct {
+		content []byte
+		want    string
+	}{
+		"empty": {[]byte{}, vaultForeign}, "random": {bytes.Repeat([]byte("tea"), 9000), vaultForeign}, "theirs": {theirs, vaultForeign},
+		"cut": {good[:len(good)/2], vaultDamaged}, "head": {good[:100], vaultDamaged}, "torn": {torn, vaultDamaged}, "newer": {vaultWith(good, 63, 99), vaultNewer},
+		"none": {nil, vaultNone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newCLIRig(t)
+			if err := os.Mkdir(r.home, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if tc.content != nil {
+				if err := os.WriteFile(filepath.Join(r.home, vaultFile), tc.content, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			rep := checkedVault(t, r.home)
+			if rep.State != tc.want || len(rep.Problems) == 0 || rep.fine() != (tc.want == vaultNone) {
+				t.Errorf("%+v", rep)
+			}
+			want := exitFailed
+			if tc.want == vaultNone {
+				want = exitDone
+			}
+			if got := r.tai("vault", "check"); got.code != want || !strings.Contains(got.out, vaultFile+": "+tc.want) || got.err != "" {
+				t.Errorf("exit %d: %s%s", got.code, got.out, got.err)
+			}
+			if doc := cliJSON[vaultReport](r.tai("vault", "check", "--json")); doc.State != tc.want || doc.Tables == nil {
+				t.Errorf("%+v", doc)
+			}
+		})
+	}
+	lone := t.TempDir()
+	if err := os.WriteFile(filepath.Join(lone, vaultFile+"-wal"), []byte("journal"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := checkedVault(t, lone); r.State != vaultNone || r.fine() || !findingHas(r, "file", findError, "is gone, and its journal is there") {
+		t.Errorf("%+v", r)
+	}
+	folder := t.TempDir()
+	if err := os.Mkdir(filepath.Join(folder, vaultFile), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if r := checkedVault(t, folder); r.State != vaultForeign {
+		t.Errorf("%+v", r)
+	}
+}
+
+// VLT-05: one byte changed anywhere is told of, or changes nothing that is stored; but for plain text, which nothing vouches for.
+func TestVaultCheckFlippedBytes(t *testing.T) {
+	home := fullVault(t)
+	path := filepath.Join(home, vaultFile)
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dump := func() string {
+		v, err := openVault(t.Context(), home, vaultRead, vaultClock, testKeys())
+		if err != nil {
+			return err.Error()
+		}
+		defer v.close()
+		return vaultDump(t, v)
+	}
+	want := dump()
+	told, same, plain := 0, 0, 0
+	for at := 0; at < len(good); at += 397 {
+		if good[at] == 0 && at%5 != 0 { // most of the file is empty
+			continue
+		}
+		if err := os.WriteFile(path, vaultWith(good, at, good[at]^0x11), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := checkedVault(t, home)
+		switch {
+		case !r.fine():
+			told++
+		case dump() == want:
+			same++
+		default:
+			plain++
+		}
+	}
+	t.Logf("%d told of, %d harmless, %d in plain text", told, same, plain)
+	if told == 0 || same == 0 || plain > told/4 {
+		t.Errorf("%d told of, %d harmless, %d in plain text", told, same, plain)
+	}
+}
