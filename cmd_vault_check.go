@@ -2,11 +2,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 )
 
@@ -38,7 +38,6 @@ func cmdVaultBackup(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return backupHint(err)
 	}
-	key, words := sealKey(info.Seal, c.keys().Dir)
 	if c.json {
 		doc := struct {
 			Path    string `json:"path"`
@@ -46,10 +45,10 @@ func cmdVaultBackup(ctx context.Context, c *invocation) error {
 			Schema  int    `json:"schema"`
 			Seal    string `json:"seal"`
 			KeyFile string `json:"key_file"`
-		}{info.Path, info.Bytes, info.Schema, sealKind(info.Seal), key}
+		}{info.Path, info.Bytes, info.Schema, cmp.Or(info.Seal.Kind, sealOff), info.Seal.KeyFile}
 		return writeJSON(c.stdout, doc)
 	}
-	fmt.Fprintf(c.stdout, "%s: backed up, %d bytes, read back and found whole\n%s\n", visibleLine(info.Path), info.Bytes, visible(words))
+	fmt.Fprintf(c.stdout, "%s: backed up, %d bytes, read back and found whole\n%s\n", visibleLine(info.Path), info.Bytes, visible(copyKey(info.Seal)))
 	return nil
 }
 
@@ -65,23 +64,15 @@ func backupHint(err error) error {
 	return err
 }
 
-func sealKind(s sealRow) string {
-	if s.Kind == "" {
-		return "off"
-	}
-	return s.Kind
-}
-
-// sealKey says what opens the sealed values of a copy, and names the key file where one does.
-func sealKey(s sealRow, dir string) (keyFile, words string) {
+// copyKey says what opens the sealed values of a copy.
+func copyKey(s sealInfo) string {
 	switch s.Kind {
-	case "key-file":
-		keyFile = filepath.Join(dir, s.ID+".key")
-		return keyFile, "its secrets open only with the key file " + keyFile + ": without it they are lost; keep a copy of it elsewhere"
-	case "passphrase":
-		return "", "its secrets open only with the vault's passphrase: without it they are lost"
+	case sealByKeyFile:
+		return "its secrets open only with the key file " + s.KeyFile + ": without it they are lost; keep a copy of it elsewhere"
+	case sealByPassphrase:
+		return "its secrets open only with the vault's passphrase: without it they are lost"
 	}
-	return "", "warning: the seal is off, so whoever reads this file has its secrets; tai vault seal turns it on"
+	return "warning: the seal is off, so whoever reads this file has its secrets; tai vault seal turns it on"
 }
 
 func cmdVaultCheck(ctx context.Context, c *invocation) error {

@@ -319,6 +319,10 @@ func docVault(t *testing.T, r *docRig, do func(int, string, ...string) string) {
 	do(0, "", "audit", "head", strings.TrimSuffix(filepath.Base(logs[0]), auditExtension))
 	do(0, "", "audit", "list")
 	do(0, "", "vault", "backup", "copy.db")
+	if err := os.WriteFile(filepath.Join(r.home, vaultTemp+"1"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	do(1, "", "vault", "check")
 }
 
 // TestDocEvents holds the lines of a turn with --json to mcp.md.

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -33,7 +32,7 @@ type backupInfo struct {
 	Bytes  int64
 	Schema int
 	Rows   map[string]int64 // by table
-	Seal   sealRow          // how its values are sealed
+	Seal   sealInfo         // what opens its sealed values
 }
 
 // backup writes a copy of one consistent state of the vault to a new file (0600) at target, an absolute path in a folder that is
@@ -137,7 +136,7 @@ func (v *vault) copyInto(ctx context.Context, temp string) (info backupInfo, err
 	if err != nil {
 		return info, err
 	}
-	if info, err = readBackup(ctx, temp); err != nil {
+	if info, err = readBackup(ctx, temp, v.keys); err != nil {
 		return info, err
 	}
 	for table, n := range info.Rows {
@@ -152,7 +151,7 @@ func (v *vault) copyInto(ctx context.Context, temp string) (info backupInfo, err
 }
 
 // readBackup checks a copy as a file of its own, from its first byte to its last.
-func readBackup(ctx context.Context, path string) (info backupInfo, err error) {
+func readBackup(ctx context.Context, path string, keys vaultKeys) (info backupInfo, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return info, err
@@ -172,7 +171,7 @@ func readBackup(ctx context.Context, path string) (info backupInfo, err error) {
 	}
 	defer db.Close() // only read
 	db.SetMaxOpenConns(1)
-	copied := &vault{db: db, path: path, busyWait: vaultBusyWait}
+	copied := &vault{db: db, path: path, keys: keys, busyWait: vaultBusyWait, seals: newSealCache()}
 	var sound string
 	if err := db.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&sound); err != nil {
 		return info, err
@@ -184,25 +183,8 @@ func readBackup(ctx context.Context, path string) (info backupInfo, err error) {
 	if info.Rows, err = copied.countRows(ctx); err != nil {
 		return info, err
 	}
-	info.Seal, err = copied.sealRow(ctx)
+	info.Seal, err = copied.sealStatus(ctx)
 	return info, err
-}
-
-// sealRow is what the vault says openly of its seal. Kind is "" where nothing was ever sealed.
-type sealRow struct {
-	Kind string `json:"kind"` // key-file, passphrase or off
-	ID   string `json:"id"`   // of the key file
-}
-
-func (v *vault) sealRow(ctx context.Context) (row sealRow, err error) {
-	text, err := v.setting(ctx, "seal")
-	if errors.Is(err, errNotFound) {
-		return row, nil
-	}
-	if err == nil {
-		err = json.Unmarshal([]byte(text), &row)
-	}
-	return row, err
 }
 
 // countRows counts the rows of each table, those of the index's own aside.

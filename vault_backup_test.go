@@ -274,7 +274,7 @@ func TestVaultBackupKilled(t *testing.T) {
 		}
 		left += len(parts)
 		if _, err := os.Stat(target); err == nil {
-			if info, err := readBackup(t.Context(), target); err != nil || info.Rows["records"] != 1 {
+			if info, err := readBackup(t.Context(), target, v.keys); err != nil || info.Rows["records"] != 1 {
 				t.Errorf("kill %d: a half file: %+v, %v", i, info, err)
 			}
 		}

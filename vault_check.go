@@ -49,6 +49,7 @@ func (c vaultChecker) check(ctx context.Context) (vaultReport, error) {
 		c.checkVault(ctx, path, &r, files)
 		if c.File == "" {
 			files.checkFiles(path, c.Keys.Dir)
+			checkKeyFolder(c.Keys.Dir, r.Seal.KeyFile, &r)
 		} else {
 			files.private(path)
 		}
@@ -67,7 +68,7 @@ func (c vaultChecker) checkNothing(path string, r *vaultReport) {
 		r.add("file", findError, 1, "put "+vaultFile+" back; without it the journal is of no use", "%s is gone, and its journal is there", path)
 		return
 	}
-	if logs, err := listAudit(filepath.Join(c.Home, "runs")); err == nil && len(logs) > 0 && c.File == "" {
+	if logs, err := auditLogs([]string{filepath.Join(c.Home, "runs")}); err == nil && len(logs) > 0 && c.File == "" {
 		r.add("file", findNote, len(logs), "if one was there: cp a backup to "+quoteWord(path), "no vault is there, and %s", plural(len(logs), "run log"))
 		return
 	}
@@ -108,7 +109,7 @@ func (c vaultChecker) open(ctx context.Context, path string, r *vaultReport) (*v
 			r.add("file", findNote, 1, "end all tai; the last one empties it", "the journal has %d bytes", r.Journal)
 		}
 	}
-	v := &vault{path: path, mode: vaultRead, now: c.Now, keys: c.Keys, random: rand.Reader, busyWait: vaultBusyWait}
+	v := &vault{path: path, mode: vaultRead, now: c.Now, keys: c.Keys, random: rand.Reader, busyWait: vaultBusyWait, seals: newSealCache()}
 	params := []string{"mode=rw", "_pragma=query_only(1)"}
 	if head.journal {
 		params = []string{"mode=ro"}
@@ -182,15 +183,18 @@ func (c vaultChecker) checkOpen(ctx context.Context, v *vault, r *vaultReport, f
 	if err := v.view(ctx, func(tx *sql.Tx) error { return checkRows(ctx, tx, r) }); err != nil {
 		return err
 	}
+	if err := v.checkSeal(ctx, r); err != nil {
+		return err
+	}
 	if err := v.measure(ctx, r); err != nil {
 		return err
 	}
 	if c.File != "" {
 		return nil
 	}
-	known, err := v.knownRuns(ctx)
+	heads, err := v.auditHeads(ctx)
 	if err == nil {
-		files.checkRuns(known, filepath.Join(c.Home, "runs"))
+		files.checkRuns(heads, filepath.Join(c.Home, "runs"))
 	}
 	return err
 }
@@ -235,21 +239,6 @@ func (v *vault) measure(ctx context.Context, r *vaultReport) error {
 		r.canMend(mending{Kind: mendPages})
 	}
 	return err
-}
-
-// knownRuns lists the runs that the vault knows.
-func (v *vault) knownRuns(ctx context.Context) (list []knownRun, err error) {
-	err = v.view(ctx, func(tx *sql.Tx) error {
-		return eachRow(ctx, tx, func(rows *sql.Rows) error {
-			var k knownRun
-			var started int64
-			err := rows.Scan(&k.run, &k.path, &k.lines, &started)
-			k.started = time.Unix(started, 0)
-			list = append(list, k)
-			return err
-		}, `SELECT run, path, lines, started FROM audit_runs ORDER BY started`)
-	})
-	return list, err
 }
 
 // repair drops the rows that are left over, brings the words' index up to date, and with shrink rewrites the file without free pages.

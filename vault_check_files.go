@@ -171,38 +171,38 @@ func (c fileCheck) checkLeftovers(dir string, now time.Time) {
 // leftoverAge is how long an unfinished file may belong to a process that still writes it.
 const leftoverAge = 10 * time.Minute
 
-// knownRun is a run as the vault knows it.
-type knownRun struct {
-	run, path string
-	lines     int64
-	started   time.Time
-}
+// runsCheckMax is how many runs a check looks at, the newest first.
+const runsCheckMax = 10_000
 
-// checkRuns holds the runs that the vault knows against the logs on disk. Logs from before the vault knew of any are but a note.
-func (c fileCheck) checkRuns(known []knownRun, dir string) {
-	var gone, short, unknown, early findNames
-	byRun := map[string]bool{}
+// checkRuns holds the runs on record against the logs on disk. Logs from before the first of them are but a note.
+func (c fileCheck) checkRuns(heads []auditHead, dir string) {
+	var gone, short, unread, forged, unknown, early findNames
 	var first time.Time
-	for _, k := range known {
-		byRun[k.run] = true
-		if first.IsZero() || k.started.Before(first) {
-			first = k.started
+	for _, h := range heads {
+		if h.verify() != nil {
+			forged.add(h.Run)
 		}
-		switch info := auditInfo(k.run, k.path); {
-		case !fileThere(k.path):
-			gone.add(k.run)
-		case info.Fault == "" && info.Lines < k.lines:
-			short.add(k.run)
+		if first.IsZero() || h.Started.Before(first) {
+			first = h.Started
 		}
 	}
-	logs, err := listAudit(dir)
+	runs, total, err := listAudit(heads, runsCheckMax, dir)
 	if err != nil {
 		c.r.addFault("runs", err)
 	}
-	for _, l := range logs {
+	if total > len(runs) {
+		c.r.add("runs", findNote, total-len(runs), "", "only the newest %d of %d runs were looked at", len(runs), total)
+	}
+	for _, l := range runs {
 		switch {
-		case byRun[l.Run] || !l.Completed:
-		case first.IsZero() || l.Started.Before(first.Add(-time.Second)):
+		case l.State == runGone:
+			gone.add(l.Run)
+		case l.head != nil && l.Lines < l.head.Lines:
+			short.add(l.Run) // also one that cannot be read
+		case l.State == runUnreadable:
+			unread.add(l.Run)
+		case l.head != nil || !l.Completed:
+		case first.IsZero() || l.Started.Before(first):
 			early.add(l.Run)
 		default:
 			unknown.add(l.Run)
@@ -212,20 +212,17 @@ func (c fileCheck) checkRuns(known []knownRun, dir string) {
 		names           findNames
 		level, do, what string
 	}{
-		{gone, findWarning, "put it back; tai audit verify RUN tells of one", "%s that the vault knows, but the log is gone: %s"},
-		{short, findError, "tai audit verify RUN", "%s whose log is shorter than the vault knows: %s"},
-		{unknown, findWarning, "tai audit verify RUN", "%s with a log that the vault does not know: %s"},
+		{forged, findError, "tai audit verify RUN", "%s on record with a signature that does not fit: %s"},
+		{short, findError, "tai audit verify RUN", "%s whose log is shorter than what is on record: %s"},
+		{gone, findWarning, "put the log back; tai audit list --json tells where it was", "%s on record, but the log is gone: %s"},
+		{unknown, findWarning, "tai audit verify RUN", "%s with a log that is not on record: %s"},
+		{unread, findNote, "tai audit verify RUN", "%s whose log cannot be read: %s"},
 		{early, findNote, "", "%s from before the vault kept account of them: %s"},
 	} {
 		if n := f.names; n.count > 0 {
 			c.r.add("runs", f.level, n.count, f.do, f.what, plural(n.count, "run"), &n)
 		}
 	}
-}
-
-func fileThere(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }
 
 // mendFiles closes files to other users and removes what is left over. It returns what it did.

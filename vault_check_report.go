@@ -69,7 +69,7 @@ type tableSize struct {
 type sealReport struct {
 	Kind    string `json:"kind"` // key-file, passphrase, off
 	KeyFile string `json:"key_file"`
-	Values  int    `json:"values"` // that are sealed
+	Values  int    `json:"values"` // that are sealed, or would be
 	Opened  int    `json:"opened"`
 }
 

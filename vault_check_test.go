@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -17,14 +18,21 @@ import (
 // checkedVault checks home's vault and wants its bytes, and those of its journal, to be the same after.
 func checkedVault(t *testing.T, home string) vaultReport {
 	t.Helper()
+	return checkedWith(t, home, testKeys())
+}
+
+func checkedWith(t *testing.T, home string, keys vaultKeys) vaultReport {
+	t.Helper()
 	before := vaultBytes(t, home)
-	r, err := vaultChecker{Home: home, Keys: testKeys(), GOOS: runtime.GOOS, Now: time.Now}.check(t.Context())
+	r, err := vaultChecker{Home: home, Keys: keys, GOOS: runtime.GOOS, Now: time.Now}.check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if after := vaultBytes(t, home); !bytes.Equal(after, before) {
 		t.Error("a check changed the vault")
 	}
+	// The key files of all tests lie in one folder; TestVaultCheckSeal has one of its own.
+	r.Problems = slices.DeleteFunc(r.Problems, func(f vaultFinding) bool { return strings.Contains(f.What, "that this vault does not use") })
 	return r
 }
 
@@ -60,7 +68,12 @@ func fullVault(t *testing.T) (home string) {
 // vaultBreak runs statements on the file behind tai's back.
 func vaultBreak(t *testing.T, home string, statements ...string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", vaultDSN(filepath.Join(home, vaultFile), "mode=rw"))
+	vaultBreakFile(t, filepath.Join(home, vaultFile), statements...)
+}
+
+func vaultBreakFile(t *testing.T, path string, statements ...string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", vaultDSN(path, "mode=rw"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +164,7 @@ func TestVaultCheckRows(t *testing.T) {
 		{"a trigger", `CREATE TRIGGER spy AFTER INSERT ON secrets BEGIN SELECT 1; END`, "schema", findWarning, "trigger spy is none", false},
 		{"another table", `ALTER TABLE profiles ADD COLUMN more TEXT`, "schema", findError, "table profiles is not the one", false},
 		{"the words' index", `DELETE FROM records_fts_data WHERE id > 10`, "file", findError, "records_fts", false},
-		{"a run without its log", `INSERT INTO audit_runs VALUES ('cli-1', 'cli', '/nowhere/cli-1.jsonl', 3, 'h', x'00', 1, 1)`, "runs", findWarning, "1 run that the vault knows, but the log is gone: cli-1", false},
+		{"a run without its log", `INSERT INTO audit_runs VALUES ('cli-1', 'cli', '/nowhere/cli-1.jsonl', 3, 'h', x'00', 1, 1)`, "runs", findWarning, "1 run on record, but the log is gone: cli-1", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -319,5 +332,217 @@ func TestVaultCheckFlippedBytes(t *testing.T) {
 	t.Logf("%d told of, %d harmless, %d in plain text", told, same, plain)
 	if told == 0 || same == 0 || plain > told/4 {
 		t.Errorf("%d told of, %d harmless, %d in plain text", told, same, plain)
+	}
+}
+
+// AUD-03, AUD-04: a run's log that is gone or cut, a head that was changed, and a log that nobody put on record.
+func TestVaultCheckRuns(t *testing.T) {
+	r := newCLIRig(t)
+	for range 2 {
+		r.tai("tools", "call", "text_search", "pattern=tea").ok()
+	}
+	r.tai("vault", "check").outHas(vaultFile + ": fine")
+	logs, err := filepath.Glob(filepath.Join(r.home, "runs", "*"+auditExtension))
+	if err != nil || len(logs) != 2 {
+		t.Fatalf("%v, %v", logs, err)
+	}
+	run := strings.TrimSuffix(filepath.Base(logs[0]), auditExtension)
+	text, err := os.ReadFile(logs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	stray := filepath.Join(r.home, "runs", "cli-0123456789abcdef"+auditExtension)
+	for _, tc := range []struct {
+		level, what string
+		spoil, mend func() error
+	}{
+		{findWarning, "1 run on record, but the log is gone: " + run, func() error { return os.Remove(logs[0]) }, func() error { return os.WriteFile(logs[0], text, 0o600) }},
+		{findError, "1 run whose log is shorter than what is on record: " + run, func() error { return os.WriteFile(logs[0], bytes.Join(lines[:2], nil), 0o600) }, func() error { return os.WriteFile(logs[0], text, 0o600) }},
+		{findError, "shorter than what is on record: " + run, func() error { return os.WriteFile(logs[0], nil, 0o600) }, func() error { return os.WriteFile(logs[0], text, 0o600) }},
+		{findWarning, "1 run with a log that is not on record: cli-0123456789abcdef", func() error { return os.WriteFile(stray, text, 0o600) }, func() error { return os.Remove(stray) }},
+		{findNote, "1 run whose log cannot be read: cli-0123456789abcdef", func() error { return os.WriteFile(stray, []byte("tea"), 0o600) }, func() error { return os.Remove(stray) }},
+		{findError, "signature that does not fit: " + run, func() error {
+			vaultBreak(t, r.home, `UPDATE audit_runs SET lines = lines - 1 WHERE run = '`+run+`'`)
+			return nil
+		}, func() error {
+			vaultBreak(t, r.home, `UPDATE audit_runs SET lines = lines + 1 WHERE run = '`+run+`'`)
+			return nil
+		}},
+	} {
+		if err := tc.spoil(); err != nil {
+			t.Fatal(err)
+		}
+		if rep := checkedWith(t, r.home, r.keys()); !findingHas(rep, "runs", tc.level, tc.what) || rep.fine() != (tc.level == findNote) {
+			t.Errorf("no %s %q in %+v", tc.level, tc.what, rep.Problems)
+		}
+		if err := tc.mend(); err != nil {
+			t.Fatal(err)
+		}
+		if rep := checkedWith(t, r.home, r.keys()); len(rep.Problems) != 0 {
+			t.Errorf("after %q: %+v", tc.what, rep.Problems)
+		}
+	}
+}
+
+// A copy is checked as a file, without the home around it.
+func TestVaultCheckCopy(t *testing.T) {
+	r := newCLIRig(t)
+	r.with("value-one-long", "secret", "set", "ONE", "--from", "-").ok()
+	r.tai("vault", "backup", "copy.db").ok()
+	r.tai("vault", "check", "copy.db").outHas("copy.db: fine")
+	if got := vaultNames(t, r.dir); !slices.Equal(got, []string{"copy.db"}) {
+		t.Errorf("beside the copy: %v", got)
+	}
+	vaultBreakFile(t, filepath.Join(r.dir, "copy.db"), `INSERT INTO mcp_tool_pins VALUES ('gone', 't', 'h', 1)`)
+	if got := r.tai("vault", "check", "copy.db"); got.code != exitFailed || !strings.Contains(got.out, "mcp_tool_pins: 1 row") {
+		t.Errorf("exit %d: %s", got.code, got.out)
+	}
+	r.tai("vault", "check", "copy.db", "--repair").fails(exitUsage, "mends the vault, not a copy")
+	r.tai("vault", "check", "none.db").outHas("none.db: none")
+	r.tai("vault", "check").outHas(vaultFile + ": fine")
+}
+
+// --repair asks first, says what it did, and checks again.
+func TestVaultCheckRepairCLI(t *testing.T) {
+	r := newCLIRig(t)
+	r.with("value-one-long", "secret", "set", "ONE", "--from", "-").ok()
+	vaultBreak(t, r.home, `INSERT INTO mcp_tool_pins VALUES ('gone', 't', 'h', 1)`, `INSERT INTO settings VALUES ('current_profile', 'lost')`)
+	r.tai("vault", "check", "--repair").fails(exitRefused, "nobody can be asked", "hint: --yes")
+	got := r.tai("vault", "check", "--repair", "--yes")
+	if got.code != exitFailed || strings.Contains(got.out, "mcp_tool_pins: ") || !strings.Contains(got.out, "do: tai profile use default") {
+		t.Errorf("exit %d: %s", got.code, got.out)
+	}
+	got.errHas("mcp_tool_pins: 1 row of servers that are gone dropped")
+	r.tai("profile", "use", "default").ok()
+	r.tai("vault", "check", "--repair").outHas(": fine") // nothing to mend, so nothing to ask
+}
+
+// VLT-06, VLT-07, VLT-08: each way in which a seal can be broken is told, with what to do, and no value is shown.
+func TestVaultCheckSeal(t *testing.T) {
+	const token = "value-token"
+	ctx := t.Context()
+	for _, tc := range []struct {
+		name        string
+		spoil       func(t *testing.T, v *vault, dir string) vaultKeys // also the keys to check with
+		level, what string                                             // "" for no finding
+		opened      bool
+	}{
+		{"whole", func(t *testing.T, v *vault, dir string) vaultKeys { return v.keys }, "", "", true},
+		{"a bit flipped", func(t *testing.T, v *vault, dir string) vaultKeys {
+			vaultBreakFile(t, v.path, `UPDATE secrets SET value = substr(value, 1, length(value) - 1) || x'00' WHERE name = 'PLAIN'`)
+			return v.keys
+		}, findError, "1 value not what was sealed there: secrets.value of /PLAIN", false},
+		{"two swapped", func(t *testing.T, v *vault, dir string) vaultKeys {
+			vaultBreakFile(t, v.path, `CREATE TEMP TABLE old AS SELECT name, value FROM secrets`, `UPDATE secrets SET value = (SELECT value FROM old WHERE old.name <> secrets.name)`)
+			return v.keys
+		}, findError, "2 values not what was sealed there", false},
+		{"in clear", func(t *testing.T, v *vault, dir string) vaultKeys {
+			vaultBreakFile(t, v.path, `UPDATE mcp_servers SET env_json = '{"K":"`+token+`"}'`)
+			return v.keys
+		}, findError, "1 value in clear, though the seal is on: mcp_servers.env_json of files", false},
+		{"no key file", func(t *testing.T, v *vault, dir string) vaultKeys {
+			keys, err := filepath.Glob(filepath.Join(dir, "*.key"))
+			if err != nil || len(keys) != 1 {
+				t.Fatalf("%v, %v", keys, err)
+			}
+			if err := os.Remove(keys[0]); err != nil {
+				t.Fatal(err)
+			}
+			return v.keys
+		}, findError, "the key file is missing", false},
+		{"another key", func(t *testing.T, v *vault, dir string) vaultKeys {
+			if _, err := makeKeyFile(filepath.Join(dir, "other"), "0123456789abcdef"); err != nil {
+				t.Fatal(err)
+			}
+			keys, err := filepath.Glob(filepath.Join(dir, "*.key"))
+			if err == nil {
+				err = os.Rename(filepath.Join(dir, "other", "0123456789abcdef.key"), keys[0])
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v.keys
+		}, findError, "the key file does not open this vault", false},
+		{"off", func(t *testing.T, v *vault, dir string) vaultKeys {
+			if _, err := v.unseal(ctx); err != nil {
+				t.Fatal(err)
+			}
+			return v.keys
+		}, findNote, "the seal is off", true},
+		{"sealed in an open vault", func(t *testing.T, v *vault, dir string) vaultKeys {
+			if _, err := v.unseal(ctx); err != nil {
+				t.Fatal(err)
+			}
+			vaultBreakFile(t, v.path, `UPDATE secrets SET value = x'01' || value WHERE name = 'PLAIN'`)
+			return v.keys
+		}, findError, "1 value not what was sealed there: secrets.value of /PLAIN", false},
+		{"a scrub cut short", func(t *testing.T, v *vault, dir string) vaultKeys {
+			vaultBreakFile(t, v.path, `INSERT INTO settings VALUES ('`+settingScrub+`', '1')`)
+			return v.keys
+		}, findWarning, "bytes from before the last change of the seal", true},
+		{"a seal that says nothing", func(t *testing.T, v *vault, dir string) vaultKeys {
+			vaultBreakFile(t, v.path, `UPDATE settings SET value = '{"version":1,"kind":"key-file"}' WHERE key = '`+settingSeal+`'`)
+			return v.keys
+		}, findError, "does not say in full how it is sealed", false},
+		{"a key of another", func(t *testing.T, v *vault, dir string) vaultKeys {
+			if _, err := makeKeyFile(dir, "0123456789abcdef"); err != nil {
+				t.Fatal(err)
+			}
+			return v.keys
+		}, findNote, "1 key file in ", true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			home, dir := filepath.Join(t.TempDir(), "home"), filepath.Join(t.TempDir(), "keys")
+			v, err := openVault(ctx, home, vaultWrite, vaultClock, vaultKeys{Dir: dir})
+			if err != nil {
+				t.Fatal(err)
+			}
+			fillVault(t, v)
+			keys := tc.spoil(t, v, dir)
+			if err := v.close(); err != nil {
+				t.Fatal(err)
+			}
+			r, err := vaultChecker{Home: home, Keys: keys, GOOS: runtime.GOOS, Now: time.Now}.check(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.what == "" && len(r.Problems) > 0 || tc.what != "" && !findingHas(r, "seal", tc.level, tc.what) || r.fine() != (tc.level == findNote || tc.level == "") {
+				t.Errorf("no %s %q in %+v", tc.level, tc.what, r.Problems)
+			}
+			if (r.Seal.Opened == r.Seal.Values) != tc.opened || r.Seal.Values != 4 {
+				t.Errorf("%+v", r.Seal)
+			}
+			if text := fmt.Sprintf("%+v", r); strings.Contains(text, token) || strings.Contains(text, "value-plain") {
+				t.Errorf("shows a value: %s", text)
+			}
+		})
+	}
+}
+
+// VLT-06: a vault under a passphrase is checked in full with it, and as far as can be without.
+func TestVaultCheckPassphrase(t *testing.T) {
+	home := fullVault(t)
+	v := vaultAt(t, home)
+	if _, err := v.sealWithPassphrase(t.Context(), "correct horse"); err != nil {
+		t.Fatal(err)
+	}
+	say := func(s secret) func(context.Context, string) (secret, error) {
+		return func(context.Context, string) (secret, error) { return s, nil }
+	}
+	for _, tc := range []struct {
+		keys        vaultKeys
+		level, what string
+		opened      int
+	}{
+		{vaultKeys{Passphrase: say("correct horse")}, "", "", 4},
+		{vaultKeys{Passphrase: say("wrong horse")}, findError, "the passphrase is wrong", 0},
+		{vaultKeys{}, findNote, "4 sealed values could not be tried", 0},
+	} {
+		r, err := vaultChecker{Home: home, Keys: tc.keys, GOOS: runtime.GOOS, Now: time.Now}.check(t.Context())
+		if err != nil || r.Seal.Kind != sealByPassphrase || r.Seal.Opened != tc.opened || tc.what != "" && !findingHas(r, "seal", tc.level, tc.what) || r.fine() == (tc.level == findError) {
+			t.Errorf("%q: %+v, %v", tc.what, r, err)
+		}
 	}
 }
