@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net"
@@ -22,7 +23,10 @@ type tortureOp struct {
 	wal   bool // the vault was left by a killed process: its journal is full
 	newer bool // the process knows one schema more
 	once  bool // a deed that is done cannot be done again
-	do    func(ctx context.Context, v *vault) error
+	few   bool // a slow one: not every call is made to fail
+	// before makes the vault ready, after its first values are stored.
+	before func(ctx context.Context, v *vault) error
+	do     func(ctx context.Context, v *vault) error
 	// state says what the deed left: tortureAll, tortureNone, or what is wrong.
 	state func(ctx context.Context, v *vault) string
 }
@@ -45,7 +49,7 @@ func tortureOps() []tortureOp {
 	hasSecret := func(ctx context.Context, v *vault) string {
 		return tortureState(tortureThere(ctx, v, "secret", "DEED", ""))
 	}
-	return []tortureOp{
+	ops := []tortureOp{
 		{name: "create", fresh: true, do: putSecret, state: hasSecret},
 		{name: "open and migrate", newer: true, do: putSecret, state: hasSecret},
 		{name: "recover a journal", wal: true, do: putSecret, state: hasSecret},
@@ -87,7 +91,67 @@ func tortureOps() []tortureOp {
 			}
 		}},
 	}
+	return append(ops, tortureSeals()...)
 }
+
+// tortureSeals are the deeds that change the seal.
+func tortureSeals() []tortureOp {
+	unsealed := func(ctx context.Context, v *vault) error {
+		_, err := v.unseal(ctx)
+		return err
+	}
+	passphrase := func(ctx context.Context, v *vault) error {
+		_, err := v.sealWithPassphrase(ctx, torturePassphrase)
+		return err
+	}
+	ops := []tortureOp{
+		{name: "rekey", do: func(ctx context.Context, v *vault) error {
+			_, err := v.rekey(ctx)
+			return err
+		}},
+		{name: "unseal", once: true, do: unsealed},
+		{name: "seal by key file", once: true, before: unsealed, do: func(ctx context.Context, v *vault) error {
+			_, err := v.sealWithKeyFile(ctx)
+			return err
+		}},
+		{name: "seal by passphrase", few: true, do: passphrase},
+		{name: "open a vault from before the seal", before: func(ctx context.Context, v *vault) error {
+			if err := unsealed(ctx, v); err != nil {
+				return err
+			}
+			return v.withTx(ctx, func(tx *sql.Tx) error {
+				return execOne(ctx, tx, `DELETE FROM settings WHERE key = ?`, settingSeal)
+			})
+		}, do: func(context.Context, *vault) error { return nil }},
+	}
+	for i := range ops {
+		ops[i].state = tortureSealState
+	}
+	return ops
+}
+
+// tortureSealState tells whether the seal is another one than that of the template.
+func tortureSealState(ctx context.Context, v *vault) string {
+	was, err := v.setting(ctx, tortureSealWas)
+	var now string
+	if err == nil {
+		if now, err = v.setting(ctx, settingSeal); errors.Is(err, errNotFound) {
+			err = nil
+		}
+	}
+	switch {
+	case err != nil:
+		return err.Error()
+	case was == now:
+		return tortureNone
+	}
+	return tortureAll
+}
+
+const (
+	tortureSealWas    = "torture_seal" // setting that holds the seal of the template
+	torturePassphrase = secret("correct horse battery")
+)
 
 // tortureState reads the answer of tortureThere.
 func tortureState(err error) string {
@@ -169,6 +233,15 @@ func tortureTemplate(ctx context.Context, home string, op tortureOp) error {
 	}
 	if err == nil {
 		_, err = v.putRecord(ctx, "torture", tortureBaseRecord, "", []byte(strings.Repeat(tortureText(tortureBaseRecord), 60)))
+	}
+	if err == nil && op.before != nil {
+		err = op.before(ctx, v)
+	}
+	if err == nil {
+		var seal string
+		if seal, err = v.setting(ctx, settingSeal); err == nil || errors.Is(err, errNotFound) {
+			err = v.setSetting(ctx, tortureSealWas, seal)
+		}
 	}
 	if err == nil && op.wal {
 		err = os.CopyFS(home, os.DirFS(at)) // before the close: as a kill would leave it

@@ -158,7 +158,10 @@ func tortureOpen(ctx context.Context, home string, mode vaultMode, newer bool) (
 	if newer {
 		migrations = append(migrations, tortureMigration)
 	}
-	keys := vaultKeys{Dir: filepath.Join(filepath.Dir(home), "keys")}
+	keys := vaultKeys{
+		Dir:        filepath.Join(filepath.Dir(home), "keys"),
+		Passphrase: func(context.Context, string) (secret, error) { return torturePassphrase, nil },
+	}
 	return openVaultAs(ctx, home, mode, time.Now, keys, migrations)
 }
 

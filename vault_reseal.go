@@ -147,7 +147,7 @@ func (v *vault) reseal(ctx context.Context, wrapping bool, maker func(from *open
 			return r, err
 		}
 		err = v.withTx(ctx, func(tx *sql.Tx) error { return replaceSeal(ctx, tx, from, to) })
-		if err != nil {
+		if err != nil && !errors.Is(err, errVaultUnsure) { // else a crash may still bring it into use
 			err = errors.Join(err, v.dropKeyFile(ctx, to))
 		}
 		if errors.Is(err, errSealMoved) {
