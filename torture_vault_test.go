@@ -50,7 +50,7 @@ func (w *tortureWriter) name() string {
 
 // step does one thing and says it when it is done.
 func (w *tortureWriter) step(ctx context.Context, v *vault) error {
-	switch w.r.IntN(9) {
+	switch w.r.IntN(10) {
 	case 0, 1:
 		name := w.name()
 		if err := v.putSecret(ctx, "", name, secret(tortureText(name)), nil); err != nil {
@@ -87,8 +87,26 @@ func (w *tortureWriter) step(ctx context.Context, v *vault) error {
 	case 8:
 		var busy, frames, moved int
 		return v.db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &frames, &moved)
+	case 9:
+		return w.reseal(ctx, v)
 	}
 	return nil
+}
+
+// reseal changes the seal. What it was does not matter here, nor that another process reads old bytes meanwhile.
+func (w *tortureWriter) reseal(ctx context.Context, v *vault) error {
+	var err error
+	switch w.r.IntN(4) {
+	case 0:
+		_, err = v.unseal(ctx)
+	case 1:
+		_, err = v.sealWithKeyFile(ctx)
+	default:
+		if _, err = v.rekey(ctx); errors.Is(err, errNotSealed) {
+			err = nil
+		}
+	}
+	return err
 }
 
 func tortureServer(name string) (serverEntry, []toolRow) {
@@ -162,6 +180,9 @@ func tortureVaultWhole(ctx context.Context, home string, mode vaultMode, newer b
 	defer func() { err = errors.Join(err, v.close()) }()
 	if err := tortureSound(ctx, v); err != nil {
 		return err
+	}
+	if info, err := v.sealStatus(ctx); err != nil || mode == vaultWrite && info.Unwiped && v.unwiped == nil {
+		return fmt.Errorf("%w: old bytes may be left (%w)", errTorture, err)
 	}
 	if newer {
 		var ran int
