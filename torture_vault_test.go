@@ -358,7 +358,7 @@ func (x *torture) vaultLife(r *rand.Rand, dir string, rounds, writers int, fake 
 			if round >= newerFrom {
 				env = append(env, "TAI_TEST_NEWER=1")
 			}
-			delay := tortureDelay(r, 80)
+			delay := tortureDelay(r, 80*writers)
 			go func() {
 				c, err := startTorture(fake, env...)
 				if err != nil {
