@@ -48,6 +48,15 @@ func (c *console) confirm(ctx context.Context, q consent) (consentAnswer, error)
 	}
 }
 
+// reply asks for one line; what was typed before does not count.
+func (c *console) reply(ctx context.Context, prompt string) (string, error) {
+	if err := flushInput(c.in); err != nil {
+		return "", fmt.Errorf("ask: %w", err)
+	}
+	fmt.Fprint(c.out, consentOwn+prompt)
+	return c.readLine(ctx)
+}
+
 func choiceKeys(choices []consentChoice) string {
 	keys := make([]string, len(choices))
 	for i, ch := range choices {

@@ -132,8 +132,8 @@ func TestConnectProgress(t *testing.T) {
 func TestSecretArgumentsMasked(t *testing.T) {
 	in := []string{"--api-key", "sk-made-up-0001", "--token=made-up-0002", "--tokens-file", "x", "--mode=fast-and-long", "--password", "${DB_PASSWORD}", "made-up-0003"}
 	want := "--api-key [secret] --token=[secret] --tokens-file x --mode=fast-and-long --password ${DB_PASSWORD} made-up-0003"
-	if got := strings.Join(maskArguments(in), " "); got != want {
-		t.Errorf("maskArguments = %s, want %s", got, want)
+	if got := strings.Join(maskedEntry(serverEntry{Args: in}).Args, " "); got != want {
+		t.Errorf("masked = %s, want %s", got, want)
 	}
 	r := newCLIRig(t)
 	e := stdioEntry(t, "s", fakeStdio{})

@@ -33,10 +33,12 @@ tai shows exactly what will be started or dialled and asks; then it connects,
 and stores the server only if that worked. A stored name is checked again and
 enabled. tai's own flags stand before a run line. Write ${NAME} for a secret:
 its value comes from the environment or from tai secret set when the server is
-used, and is not stored with it.`,
+used, and is not stored with it. Where a pasted entry holds what looks like a
+secret, tai offers to move it into the vault and to keep ${NAME} in its place.`,
 			Example: "tai mcp add files -- npx -y @modelcontextprotocol/server-filesystem .",
 			Flags: []flagSpec{{Name: "name", Value: "NAME", Help: "the server's name"}, {Name: "header", Value: "'K: V'", Help: "a header for a remote server", Many: true},
-				{Name: "env", Value: "K=V", Help: "a variable for a started server", Many: true}, {Name: "cwd", Value: "DIR", Help: "the folder it starts in"}, {Name: "disabled", Help: "store it without enabling it"}},
+				{Name: "env", Value: "K=V", Help: "a variable for a started server", Many: true}, {Name: "cwd", Value: "DIR", Help: "the folder it starts in"}, {Name: "disabled", Help: "store it without enabling it"},
+				{Name: "move-secrets", Help: "move pasted secrets into the vault without asking"}, {Name: "keep-secrets", Help: "keep them in the entry without asking"}},
 			Max: -1, Store: storeWrite, Run: cmdMCPAdd},
 		{Path: "mcp list", Short: "stored servers with their transport, profiles and tools", Example: "tai mcp list --json", Store: storeRead, Run: cmdMCPList},
 		{Path: "mcp enable", Args: "SERVER", Short: "offer a server's tools in a profile", Example: "tai mcp enable files --profile work", Min: 1, Max: 1, Store: storeThere, Run: cmdMCPEnable},
@@ -63,10 +65,14 @@ func cmdMCPAdd(ctx context.Context, c *invocation) error {
 	}
 	c.say(res.Notes, "note")
 	c.say(res.Warnings, "warning")
+	secrets, err := c.moveSecrets(ctx, res.Servers)
+	if err != nil {
+		return err
+	}
 	out := addedDoc{Servers: []addedJSON{}, Notes: orEmpty(res.Notes), Warnings: orEmpty(res.Warnings)}
 	var failed error
 	for i, e := range res.Servers {
-		r, err := c.addServer(ctx, e)
+		r, err := c.addServer(ctx, e, secrets[i])
 		if err == nil {
 			out.Servers = append(out.Servers, addedJSONOf(r))
 			if !c.json {
@@ -106,8 +112,8 @@ func cmdMCPAdd(ctx context.Context, c *invocation) error {
 }
 
 // addServer registers one entry. One that wants a login is stored, and a failure all the same: it cannot be used.
-func (c *invocation) addServer(ctx context.Context, e serverEntry) (registered, error) {
-	o := registerOptions{Profile: c.profileFlag, Yes: "--yes"}
+func (c *invocation) addServer(ctx context.Context, e serverEntry, moved []namedSecret) (registered, error) {
+	o := registerOptions{Profile: c.profileFlag, Yes: "--yes", Moved: moved}
 	if c.errTerminal && !c.json {
 		o.Waiting = func() (done func() bool) {
 			return time.AfterFunc(addPatience, func() { // one write, and nothing waits for it

@@ -223,6 +223,16 @@ func expandEntry(e serverEntry, env, vault func(string) (string, bool)) (expande
 	return display, display, nil
 }
 
+// movedSecret gives a secret that is on its way into the vault.
+func movedSecret(moved []namedSecret, name string) (secret, bool) {
+	for _, m := range moved {
+		if m.Name == name {
+			return m.Value, true
+		}
+	}
+	return "", false
+}
+
 // expander holds the two sources and the faults found so far.
 type expander struct {
 	env, vault func(string) (string, bool)

@@ -286,14 +286,17 @@ func (b *mcpBridge) dial(ctx context.Context, e serverEntry) (transport, error) 
 	return startStdio(ctx, stdioConfig{Argv: spawnArgv(e, b.cfg.GOOS), Env: stdioEnv(b.cfg.Environ, e.Env, b.cfg.GOOS), Dir: e.Cwd})
 }
 
-// expand fills in the references of an entry: process environment first, then the vault.
-func (b *mcpBridge) expand(ctx context.Context, e serverEntry) (serverEntry, error) {
+// expand fills in the references of an entry: process environment first, then the vault, with what is to come into it.
+func (b *mcpBridge) expand(ctx context.Context, e serverEntry, moved ...namedSecret) (serverEntry, error) {
 	v, err := b.cfg.Vault(ctx)
 	if err != nil {
 		return serverEntry{}, err
 	}
 	var fault error
 	expanded, _, err := expandEntry(e, b.cfg.Env, func(name string) (string, bool) {
+		if s, ok := movedSecret(moved, name); ok {
+			return s.reveal(), true
+		}
 		s, err := v.secretFor(ctx, "", name)
 		switch {
 		case err == nil:

@@ -24,6 +24,8 @@ type registerOptions struct {
 	Digest  string // of the mcp_add call that it is, "" for a command
 	Yes     string // what answers the question in its place, for the refusal's hint
 
+	Moved []namedSecret // secrets that come in with the entry, which refers to them by these names
+
 	// Waiting is told when the live check begins; what it gives is called when that ended. nil: nobody shows it.
 	Waiting func() (done func() bool)
 }
@@ -57,10 +59,8 @@ func (b *mcpBridge) registerAudited(ctx context.Context, e serverEntry, o regist
 	if err != nil {
 		return registered{}, err
 	}
-	own := newRedactor(entrySecrets(p.expanded)) // not stored yet, so nobody else knows them
-	masked := e
-	masked.Args = maskArguments(e.Args)
-	err = b.decided(ctx, p.request, deed{Kind: "mcp-register", Subject: e.Name, Parent: o.Parent, Data: serverIdentity(masked)}, func() (string, error) {
+	own := newRedactor(append(entrySecrets(p.expanded), p.Moved...)) // not stored yet, so nobody else knows them
+	err = b.decided(ctx, p.request, deed{Kind: "mcp-register", Subject: e.Name, Parent: o.Parent, Data: serverIdentity(maskedEntry(e))}, func() (string, error) {
 		if o.Waiting != nil {
 			defer o.Waiting()()
 		}
@@ -110,6 +110,7 @@ func (b *mcpBridge) decided(ctx context.Context, req policyRequest, d deed, do f
 // registration is an entry on its way in.
 type registration struct {
 	entry, expanded serverEntry
+	Moved           []namedSecret
 	profile         string
 	old             *serverRow
 	shown           string // what the person agrees to, without secrets
@@ -119,7 +120,7 @@ type registration struct {
 // prepare checks an entry, expands it and lays out what is to be agreed to.
 func (b *mcpBridge) prepare(ctx context.Context, e serverEntry, o registerOptions) (registration, error) {
 	e = fixedPlace(e, b.cfg.Dir)
-	p := registration{entry: e, profile: o.Profile}
+	p := registration{entry: e, profile: o.Profile, Moved: o.Moved}
 	if err := goodServerName(e.Name); err != nil {
 		return p, err
 	}
@@ -145,10 +146,10 @@ func (b *mcpBridge) prepare(ctx context.Context, e serverEntry, o registerOption
 	} else if len(rows) >= mcpMaxServers {
 		return p, fmt.Errorf("%w: %d are registered; tai mcp remove one first", errTooManyServers, len(rows))
 	}
-	if p.expanded, err = b.expand(ctx, e); err != nil {
+	if p.expanded, err = b.expand(ctx, e, p.Moved...); err != nil {
 		return p, err
 	}
-	shown, err := b.shownEntry(ctx, e)
+	shown, err := b.shownEntry(ctx, e, p.Moved...)
 	if err != nil {
 		return p, err
 	}
@@ -239,7 +240,7 @@ func (b *mcpBridge) verifyAndStore(ctx context.Context, p registration) (registe
 			return r, err
 		}
 	}
-	if err := v.putServer(ctx, p.entry, p.profile, r.Status == statusEnabled, rows, mcpMaxServers); err != nil {
+	if err := v.putServer(ctx, p.entry, p.profile, r.Status == statusEnabled, rows, mcpMaxServers, p.Moved...); err != nil {
 		return r, err
 	}
 	b.cfg.Changed()
@@ -341,26 +342,37 @@ func hasAuthorization(headers map[string]string) bool {
 	return false
 }
 
-// argumentSecrets warns of each argument of an entry that by its name is a secret (R9): other programs of the machine can read
-// a command line. It names the argument and never shows it.
+// argumentSecrets warns of each secret of an entry on a command line or in an address (R9): other programs of the machine can read a
+// command line, and logs on the way an address, whether the value comes from the vault or not. It names the place and never shows it.
 func argumentSecrets(e serverEntry) []string {
-	var places []string
-	eachSecretArgument(e.Args, func(name string, _ int, _ bool) { places = append(places, quoteClip(name)) })
+	var args, address []string
+	for _, t := range entryTokens(e) {
+		if name := t.Where; t.Clear && t.Field == "url" {
+			address = append(address, name)
+		} else if t.Clear {
+			args = append(args, name)
+		}
+	}
 	for _, ref := range entryReferences(e) {
-		if strings.HasPrefix(ref.Field, "args[") && secretName(ref.Name) {
-			places = append(places, quoteClip(ref.Name))
+		if secretName(ref.Name) && strings.HasPrefix(ref.Field, "args[") {
+			args = append(args, quoteClip(ref.Name))
+		} else if secretName(ref.Name) && ref.Field == "url" {
+			address = append(address, quoteClip(ref.Name))
 		}
 	}
 	var out []string
-	for _, p := range places {
-		out = append(out, "the value of "+p+" stands on the server's command line, where other programs of this machine can read it; use a variable (env) if the server takes one")
+	for _, p := range args {
+		out = append(out, "the value of "+p+" stands in the clear on the server's command line, where other programs of this machine can read it (ps), from the vault too; use a variable (env) if the server takes one")
+	}
+	for _, p := range address {
+		out = append(out, "the value of "+p+" stands in the clear in the server's address, which logs on the way keep, from the vault too; use a header if the server takes one")
 	}
 	return out
 }
 
 // shownEntry expands an entry for a person's eyes: what comes from the vault, or from a variable that is named like a secret,
 // stands as its name. The same text is what later starts are held against, so that a new token asks nothing and a new argument does.
-func (b *mcpBridge) shownEntry(ctx context.Context, e serverEntry) (serverEntry, error) {
+func (b *mcpBridge) shownEntry(ctx context.Context, e serverEntry, moved ...namedSecret) (serverEntry, error) {
 	v, err := b.cfg.Vault(ctx)
 	if err != nil {
 		return serverEntry{}, err
@@ -374,6 +386,9 @@ func (b *mcpBridge) shownEntry(ctx context.Context, e serverEntry) (serverEntry,
 		return value, ok
 	}
 	shown, _, err := expandEntry(e, env, func(name string) (string, bool) {
+		if _, ok := movedSecret(moved, name); ok {
+			return "[secret:" + name + "]", true
+		}
 		s, err := v.secretFor(ctx, "", name)
 		if err != nil && !errors.Is(err, errNotFound) {
 			fault = err

@@ -35,7 +35,7 @@ type serverSummary struct {
 
 // summarize lays out a row for a profile; login says that the server waits for one.
 func summarize(row serverRow, tools []toolRow, profile string, login bool) serverSummary {
-	s := serverSummary{Name: row.Name, Transport: row.Transport, Command: row.Command, Args: maskArguments(row.Args), URL: row.URL,
+	s := serverSummary{Name: row.Name, Transport: row.Transport, Command: row.Command, Args: maskedEntry(row.serverEntry).Args, URL: row.URL,
 		Env: slices.Sorted(maps.Keys(row.Env)), Headers: slices.Sorted(maps.Keys(row.Headers)), Profiles: []string{},
 		Tools: len(tools), Source: row.Source, Created: row.Created, State: statusDisabled}
 	for p, on := range row.Profiles {
@@ -100,31 +100,4 @@ func toolViews(rows []serverRow, lists map[string][]listedTool, taken func(strin
 func summaryLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return line
-}
-
-// eachSecretArgument tells of each argument that by its flag is a secret value: the flag's name, where the value stands, and
-// whether it is joined to the flag. A reference is none.
-func eachSecretArgument(args []string, tell func(name string, at int, joined bool)) {
-	for i, arg := range args {
-		name, value, joined := strings.Cut(arg, "=")
-		at := i
-		if !joined && i+1 < len(args) {
-			value, at = args[i+1], i+1
-		}
-		if strings.HasPrefix(name, "-") && secretName(strings.TrimLeft(name, "-")) && len(value) >= secretEnvMin && !strings.Contains(value, "${") {
-			tell(name, at, joined)
-		}
-	}
-}
-
-// maskArguments gives arguments for a list or a log, where the values that eachSecretArgument finds are nobody's business. A
-// consent shows them as they are.
-func maskArguments(args []string) []string {
-	out := slices.Clone(args)
-	eachSecretArgument(args, func(name string, at int, joined bool) {
-		if out[at] = "[secret]"; joined {
-			out[at] = name + "=[secret]"
-		}
-	})
-	return out
 }

@@ -10,6 +10,7 @@ import (
 )
 
 const (
+	secretEnvMin   = 8  // bytes of a named value below which it is no secret worth hiding: flags and numbers
 	passwordMin    = 6  // bytes of a password inside an address from which it is masked
 	shapePrefixMin = 18 // bytes of a token that is known by its prefix
 	shapeRandomMin = 32 // bytes of a token that is known by looking random alone

@@ -8,15 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"net/url"
-	"slices"
-	"strings"
 	"time"
 )
-
-// secretEnvMin is the length in bytes below which a variable's value is no secret worth hiding: flags and numbers.
-const secretEnvMin = 8
 
 // errTooManyServers refuses one more server than the cap.
 var errTooManyServers = errors.New("too many servers")
@@ -56,8 +49,9 @@ type toolRow struct {
 
 // putServer stores or replaces a server with its row for profile, its pins and its tools, in one transaction. Rows of
 // other profiles stay; pins and tools that are not in tools go. A new server beyond max is refused with
-// errTooManyServers, counted inside the transaction so that two processes cannot pass the cap together.
-func (v *vault) putServer(ctx context.Context, e serverEntry, profile string, enabled bool, tools []toolRow, max int) (err error) {
+// errTooManyServers, counted inside the transaction so that two processes cannot pass the cap together. moved are the
+// ordinary secrets that the entry refers to from now on: they come in with it or not at all.
+func (v *vault) putServer(ctx context.Context, e serverEntry, profile string, enabled bool, tools []toolRow, max int, moved ...namedSecret) (err error) {
 	defer wrapDeed(&err, "store mcp server %q", e.Name)
 	return v.withSealed(ctx, func(tx *sql.Tx, s *sealer) error {
 		var others int
@@ -83,6 +77,9 @@ func (v *vault) putServer(ctx context.Context, e serverEntry, profile string, en
 			return err
 		}
 		if err := dropAllTools(ctx, tx, e.Name); err != nil {
+			return err
+		}
+		if err := putMoved(ctx, tx, s, moved, now); err != nil {
 			return err
 		}
 		return putTools(ctx, tx, e.Name, tools, now)
@@ -450,38 +447,4 @@ func (v *vault) wantsLogin(ctx context.Context, server string) (bool, error) {
 		return false, nil
 	}
 	return value != "", err
-}
-
-// entrySecrets gives the secret values that stand in an entry itself: in variables, headers and the address's query where they
-// are named or shaped like one, and the passwords of connection strings. A reference is none: its value is the vault's or the
-// environment's. Of "Bearer x" the secret is x.
-func entrySecrets(e serverEntry) []namedSecret {
-	var out []namedSecret
-	add := func(k, value string) {
-		out = append(out, valuePasswords(e.Name+"/"+k, value)...)
-		if _, rest, ok := strings.Cut(value, " "); ok {
-			value = rest
-		}
-		if (secretName(k) || secretShape(value)) && len(value) >= secretEnvMin && !strings.Contains(value, "${") && !ordinaryWord(value) {
-			out = append(out, namedSecret{Name: e.Name + "/" + k, Value: secret(value)})
-		}
-	}
-	for _, arg := range e.Args {
-		out = append(out, valuePasswords(e.Name+"/args", arg)...)
-	}
-	out = append(out, valuePasswords(e.Name+"/url", e.URL)...)
-	for _, pairs := range []map[string]string{e.Env, e.Headers} {
-		for _, k := range slices.Sorted(maps.Keys(pairs)) {
-			add(k, pairs[k])
-		}
-	}
-	if u, err := url.Parse(e.URL); err == nil { // one that is no URL is never dialled
-		query := u.Query()
-		for _, k := range slices.Sorted(maps.Keys(query)) {
-			for _, value := range query[k] {
-				add(k, value)
-			}
-		}
-	}
-	return out
 }

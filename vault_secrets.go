@@ -71,6 +71,35 @@ func (v *vault) putSecret(ctx context.Context, profile, name string, value secre
 	})
 }
 
+// putMoved stores ordinary secrets that come in with an entry. One that is there with the same value stays as it is; another value
+// under the name, which another process has stored meanwhile, is an error.
+func putMoved(ctx context.Context, tx *sql.Tx, s *sealer, moved []namedSecret, now int64) error {
+	for _, m := range moved {
+		var value []byte
+		err := tx.QueryRowContext(ctx, `SELECT value FROM secrets WHERE profile = '' AND name = ?`, m.Name).Scan(&value)
+		if err == nil {
+			if value, err = s.open(value, "secrets", "value", "", m.Name); err == nil && string(value) != m.Value.reveal() {
+				err = fmt.Errorf("secret %q has another value by now; try again", m.Name)
+			}
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `
+			INSERT INTO secrets (profile, name, value, meta_json, created, updated)
+			VALUES ('', ?, ?, '{}', ?, ?)`,
+			m.Name, s.seal([]byte(m.Value.reveal()), "secrets", "value", "", m.Name), now, now)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // secretFor gives the value kept for exactly this profile and name, or errNotFound. Ordinary secrets have profile "".
 func (v *vault) secretFor(ctx context.Context, profile, name string) (_ secret, err error) {
 	defer wrapDeed(&err, "read secret %q", name)
