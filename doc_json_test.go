@@ -300,6 +300,7 @@ func docVault(t *testing.T, r *docRig, do func(int, string, ...string) string) {
 		t.Fatalf("no run logs: %v", err)
 	}
 	do(0, "", "audit", "show", logs[0])
+	do(0, "", "audit", "report", logs[0], "-o", "report.html")
 	do(0, "", "audit", "verify", logs[0])
 	b, err := os.ReadFile(logs[0])
 	if err != nil {

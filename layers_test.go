@@ -36,6 +36,7 @@ var layerOf = map[string]float64{
 	"cmd_mcp_call.go": 6.2, "cmd_vault.go": 6.2, "cmd_audit.go": 6.25, "cmd_help.go": 6.2, "cmd_mcp_moves.go": 6.25, "cmd_mcp.go": 6.3, "cmd_tools.go": 6.3,
 	"cmd_serve.go": 6.2, "cmd_resolve.go": 6.4, "repl.go": 6.5,
 	"audit_line.go": 2.05, "audit_verify.go": 2.1,
+	"audit_report_style.go": 0.0, "audit_report.go": 2.3, "audit_report_svg.go": 5.95, "audit_report_html.go": 5.96, "cmd_audit_report.go": 6.3,
 	"audit_head.go": 0.4, "vault_audit.go": 1.2, "audit_keep.go": 1.9, "audit_runs.go": 2.2,
 	"vault_keys.go": 0.4, "vault_seal.go": 1.05, "vault_reseal.go": 1.15, "cmd_seal.go": 6.2,
 	"vault_backup.go": 1.2, "vault_check_report.go": 0.15, "vault_check_rows.go": 1.25, "vault_check_seal.go": 1.3, "vault_check_files.go": 2.25, "vault_check.go": 2.3, "cmd_vault_check.go": 6.2,
