@@ -208,6 +208,7 @@ type auditFile interface {
 type auditLog struct {
 	cfg   auditConfig
 	name  string // the run
+	open  func(name string) (auditFile, error)
 	calls atomic.Int64
 
 	mu     sync.Mutex // file, chain and buffers
@@ -233,7 +234,12 @@ func newAuditLog(c auditConfig) *auditLog {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &auditLog{cfg: c, name: c.Origin + "-" + hex.EncodeToString(id[:]), prev: auditGenesis}
+	return &auditLog{cfg: c, name: c.Origin + "-" + hex.EncodeToString(id[:]), open: openNewLog, prev: auditGenesis}
+}
+
+// openNewLog makes a log's file, which must be new: no two processes ever write one log.
+func openNewLog(name string) (auditFile, error) {
+	return os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, auditFilePerm)
 }
 
 // run is the run's name: origin and random hex.
@@ -397,8 +403,8 @@ func auditMillis(d time.Duration) string {
 	return strconv.FormatFloat(float64(d.Microseconds())/1000, 'f', -1, 64)
 }
 
-// create makes folder and file and writes run_started. The name is random and the file must be new: no two processes
-// ever write one log. A folder that is a symbolic link is refused, since a workspace may bring one along.
+// create makes folder and file and writes run_started. A folder that is a symbolic link is refused, since a workspace may
+// bring one along.
 func (a *auditLog) create() error {
 	if err := makeFolders(a.cfg.Dir, auditDirPerm); err != nil {
 		return fmt.Errorf("create run log folder: %w", err)
@@ -413,7 +419,7 @@ func (a *auditLog) create() error {
 			return fmt.Errorf("create run log: %s is not a folder of its own", dir)
 		}
 	}
-	f, err := os.OpenFile(a.path(), os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, auditFilePerm)
+	f, err := a.open(a.path())
 	if err != nil {
 		return fmt.Errorf("create run log: %w", err)
 	}

@@ -126,11 +126,10 @@ func (h auditHead) signed(key ed25519.PrivateKey) (auditHead, error) {
 	if err := h.check(); err != nil {
 		return auditHead{}, fmt.Errorf("sign the head of run %s: %w", quoteClip(h.Run), err)
 	}
-	public, ok := key.Public().(ed25519.PublicKey)
-	if !ok {
-		return auditHead{}, errors.New("sign a head: the key is no Ed25519 key")
+	if len(key) != ed25519.PrivateKeySize {
+		return auditHead{}, errors.New("sign a head: there is no key")
 	}
-	h.Key, h.Signature = public, ed25519.Sign(key, h.canonical())
+	h.Key, h.Signature = ed25519.PublicKey(key[ed25519.SeedSize:]), ed25519.Sign(key, h.canonical())
 	return h, nil
 }
 
