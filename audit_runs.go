@@ -185,16 +185,17 @@ type auditFinding struct {
 	Notices  []string `json:"notices,omitempty"`
 }
 
-func (f *auditFinding) exitCode() int {
+func (f auditFinding) exitCode() int {
 	if f.Tampered {
 		return 1
 	}
 	return f.auditReport.exitCode()
 }
 
-// tampered notes a fault at a line, 0 for one that is at none.
-func (f *auditFinding) tampered(line int64, format string, args ...any) {
+// tampered gives the finding with a fault at a line, 0 for one that is at none.
+func (f auditFinding) tampered(line int64, format string, args ...any) auditFinding {
 	f.Tampered, f.Unreadable, f.Bad, f.Reason = true, false, int(line), fmt.Sprintf(format, args...)
+	return f
 }
 
 // judgeAudit holds what verifyAuditAt found of the log of run ("" if it is not known whose it must be) against a head of that run, nil where
@@ -208,14 +209,14 @@ func judgeAudit(rep auditReport, run string, h *auditHead, by string) auditFindi
 	switch {
 	case f.Tampered:
 	case run != "" && rep.Run != "" && rep.Run != run:
-		f.tampered(1, "the lines are those of run %s: another log was put in the place of run %s", rep.Run, run)
+		f = f.tampered(1, "the lines are those of run %s: another log was put in the place of run %s", rep.Run, run)
 	case h == nil:
 	case lines < h.Lines && rep.Incomplete:
-		f.tampered(lines+1, "the line is incomplete, and the head says that it was whole: %d lines are on record", h.Lines)
+		f = f.tampered(lines+1, "the line is incomplete, and the head says that it was whole: %d lines are on record", h.Lines)
 	case lines < h.Lines:
-		f.tampered(lines+1, "the log ends before this line, and %d lines are on record", h.Lines)
+		f = f.tampered(lines+1, "the log ends before this line, and %d lines are on record", h.Lines)
 	case rep.at != h.Hash:
-		f.tampered(h.Lines, "the line is not the one on record: it or lines before it were written anew")
+		f = f.tampered(h.Lines, "the line is not the one on record: it or lines before it were written anew")
 	}
 	return f
 }
@@ -223,6 +224,5 @@ func judgeAudit(rep auditReport, run string, h *auditHead, by string) auditFindi
 // goneAudit is the finding about a log that is not there.
 func goneAudit(h *auditHead, by string) auditFinding {
 	f := auditFinding{auditReport: auditReport{Run: h.Run}, Checked: by, Recorded: h.Lines, Key: fingerprint(h.Key)}
-	f.tampered(0, "the log is gone: %d lines of run %s are on record, the last from %s, and no log of that name is there", h.Lines, h.Run, h.Updated.UTC().Format(time.RFC3339))
-	return f
+	return f.tampered(0, "the log is gone: %d lines of run %s are on record, the last from %s, and no log of that name is there", h.Lines, h.Run, h.Updated.UTC().Format(time.RFC3339))
 }

@@ -154,25 +154,37 @@ func (c *invocation) checkLog(ctx context.Context, word string) (*os.File, audit
 	if fault == nil && src.run != "" {
 		h, notice, fault = c.headOf(ctx, v, src.run)
 	}
+	was := forgery(fault)
 	if gone {
-		if h == nil {
-			return nil, auditFinding{}, errors.Join(err, fault)
+		switch {
+		case h != nil:
+			return nil, goneAudit(h, auditByVault), nil
+		case was != nil:
+			return nil, auditFinding{auditReport: auditReport{Run: src.run}, Checked: auditByChain}.tampered(0, "the log is gone, and %v", was), nil
 		}
-		return nil, goneAudit(h, auditByVault), nil
+		return nil, auditFinding{}, errors.Join(err, fault)
 	}
 	f, err := src.judge(h, auditByVault)
 	switch {
-	case errors.Is(fault, errHeadForged), errors.Is(fault, errAuditKeyChanged):
-		if !f.Tampered {
-			f.tampered(0, "%v", fault)
-		}
-	case fault != nil:
+	case was != nil && !f.Tampered:
+		f = f.tampered(0, "%v", was)
+	case was == nil && fault != nil:
 		notice = "the head on record could not be checked: " + fault.Error()
 	}
 	if notice != "" {
 		f.Notices = append(f.Notices, notice)
 	}
 	return src.File, f, err
+}
+
+// forgery gives the plain sentence for a fault that means that someone changed the vault, nil for any other.
+func forgery(fault error) error {
+	for _, f := range []error{errHeadForged, errAuditKeyChanged} {
+		if errors.Is(fault, f) {
+			return f
+		}
+	}
+	return nil
 }
 
 // headOf gives the head on record of a run, nil with a notice where there is none. A fault says that it could not be had or is not what tai
@@ -185,7 +197,7 @@ func (c *invocation) headOf(ctx context.Context, v *vault, run string) (h *audit
 	if err == nil {
 		err = v.checkAuditKey(ctx)
 	}
-	if errors.Is(err, errHeadForged) || errors.Is(err, errAuditKeyChanged) {
+	if forgery(err) != nil {
 		return nil, "", err
 	}
 	if err != nil && len(found.Signature) > 0 {
@@ -269,7 +281,7 @@ func (c *invocation) verifyExported(word, name string) (auditFinding, error) {
 		}
 	}
 	if forged != nil && !f.Tampered {
-		f.tampered(0, "%v", forged)
+		f = f.tampered(0, "%v", errHeadForged)
 	}
 	return f, err
 }
