@@ -446,6 +446,9 @@ func (a *auditLog) append(rec *auditRecord) error {
 	rec.Hash = hex.EncodeToString(sum[:])
 	a.line = rec.appendLine(a.line[:0])
 	if _, err := a.file.Write(a.line); err != nil {
+		if isDiskFull(err, runtime.GOOS) {
+			err = fmt.Errorf("the disk is full (%w)", err)
+		}
 		err = fmt.Errorf("write run log %s: %w", a.path(), err)
 		if cut := a.file.Truncate(a.size); cut != nil {
 			a.broken = errors.Join(err, cut)

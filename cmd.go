@@ -63,3 +63,16 @@ func (c *invocation) limit(otherwise int) (int, error) {
 	}
 	return n, nil
 }
+
+// recorded does what a person's own command changes in the vault, with the run log around it: the words typed are the permission. Where there is
+// no vault yet there is nothing to change, and no run is begun to say so.
+func (c *invocation) recorded(ctx context.Context, d deed, do func(*vault) error) error {
+	v, err := c.vault(ctx)
+	if err != nil {
+		return err
+	}
+	if v.path == vaultNowhere {
+		return do(v)
+	}
+	return c.audit.perform(d, func() (string, error) { return "", nil }, func() (string, error) { return "", do(v) })
+}

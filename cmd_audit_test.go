@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -478,5 +479,48 @@ func TestAuditListMany(t *testing.T) {
 	all, _, err := listAudit(nil, 100_000, dir)
 	if err != nil || len(all) != many || !slices.IsSortedFunc(all, func(a, b auditRunInfo) int { return b.Started.Compare(a.Started) }) {
 		t.Errorf("%d runs, %v", len(all), err)
+	}
+}
+
+// What a person changes by a command is in a log: who and what, never a secret's value.
+func TestAuditDeeds(t *testing.T) {
+	t.Parallel()
+	r := newCLIRig(t)
+	r.addFake("fake", fakeStdio{})
+	r.with("hush-hush-77", "secret", "set", "ONE", "--from", "-").ok()
+	rec := ""
+	v, err := openVault(t.Context(), r.home, vaultWrite, time.Now, vaultKeys{Dir: filepath.Join(r.home+"-config", "tai", "keys")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := v.putRecord(t.Context(), "result", "test", "", []byte("x"))
+	if err := errors.Join(err, v.close()); err != nil {
+		t.Fatal(err)
+	}
+	rec = info.ID
+	for _, words := range [][]string{{"mcp", "disable", "fake"}, {"mcp", "enable", "fake"}, {"profile", "create", "work"}, {"profile", "use", "work"}, {"profile", "use", "default"},
+		{"profile", "delete", "work"}, {"record", "delete", rec}, {"secret", "delete", "ONE"}} {
+		r.tai(words...).ok()
+	}
+	r.tai("secret", "delete", "ONE").fails(exitFailed, "not found")
+	var got []string
+	for _, run := range cliJSON[struct{ Runs []auditRunInfo }](r.tai("audit", "list", "--json")).Runs {
+		out := r.tai("audit", "show", run.Run, "--event", auditCallCompleted, "--event", auditCallFailed).ok()
+		if all := r.tai("audit", "show", run.Run).ok(); strings.Contains(all, "hush") {
+			t.Errorf("the value is in the log: %s", all)
+		}
+		_, what, _ := strings.Cut(strings.TrimSpace(out), "c-1  ")
+		got = append(got, strings.ReplaceAll(what, "  ", " "))
+	}
+	slices.Reverse(got)
+	want := []string{"mcp-register fake enabled", "secret-set ONE ok", "mcp-disable fake ok", "mcp-enable fake ok", "profile-create work ok", "profile-use work ok", "profile-use default ok",
+		"profile-delete work ok", "record-delete " + rec + " ok", "secret-delete ONE ok"}
+	if len(got) != len(want)+1 || !slices.Equal(got[:len(want)], want) || !strings.HasPrefix(got[len(want)], "secret-delete ONE error") {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	fresh := newCLIRig(t)
+	fresh.tai("secret", "delete", "ONE").fails(exitFailed, "not found")
+	if _, err := os.Stat(fresh.home); !os.IsNotExist(err) {
+		t.Errorf("a home was made to say that there is nothing: %v", err)
 	}
 }

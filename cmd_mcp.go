@@ -431,13 +431,20 @@ func cmdMCPDisable(ctx context.Context, c *invocation) error { return switchServ
 
 func switchServer(ctx context.Context, c *invocation, on bool) error {
 	name := c.args[0]
-	profile, err := c.bridge.turn(ctx, name, c.profileFlag, on)
+	profile, err := c.profile(ctx)
 	if err != nil {
 		return err
 	}
-	state := statusDisabled
+	state, d := statusDisabled, deed{Kind: "mcp-disable", Subject: name, Data: auditText("profile", profile)}
 	if on {
-		state = statusEnabled
+		state, d.Kind = statusEnabled, "mcp-enable"
+	}
+	err = c.recorded(ctx, d, func(*vault) error {
+		_, err := c.bridge.turn(ctx, name, profile, on)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	if c.json {
 		return writeJSON(c.stdout, map[string]string{"name": name, "profile": profile, "state": state})

@@ -50,11 +50,8 @@ func cmdSecretSet(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	v, err := c.vault(ctx)
+	err = c.recorded(ctx, deed{Kind: "secret-set", Subject: name}, func(v *vault) error { return v.putSecret(ctx, "", name, secret(value), nil) })
 	if err != nil {
-		return err
-	}
-	if err := v.putSecret(ctx, "", name, secret(value), nil); err != nil {
 		return err
 	}
 	c.known.changed()
@@ -165,11 +162,8 @@ func cmdSecretList(ctx context.Context, c *invocation) error {
 }
 
 func cmdSecretDelete(ctx context.Context, c *invocation) error {
-	v, err := c.vault(ctx)
+	err := c.recorded(ctx, deed{Kind: "secret-delete", Subject: c.args[0]}, func(v *vault) error { return v.deleteSecret(ctx, "", c.args[0]) })
 	if err != nil {
-		return err
-	}
-	if err := v.deleteSecret(ctx, "", c.args[0]); err != nil {
 		return orUnknown(err, "tai secret list shows the names")
 	}
 	c.known.changed()
@@ -216,23 +210,20 @@ func cmdProfileList(ctx context.Context, c *invocation) error {
 }
 
 func cmdProfileUse(ctx context.Context, c *invocation) error {
-	return c.profileDeed(ctx, (*vault).useProfile, "current")
+	return c.profileDeed(ctx, deed{Kind: "profile-use"}, (*vault).useProfile, "current")
 }
 
 func cmdProfileCreate(ctx context.Context, c *invocation) error {
-	return c.profileDeed(ctx, (*vault).createProfile, "created")
+	return c.profileDeed(ctx, deed{Kind: "profile-create"}, (*vault).createProfile, "created")
 }
 
 func cmdProfileDelete(ctx context.Context, c *invocation) error {
-	return c.profileDeed(ctx, (*vault).deleteProfile, "deleted")
+	return c.profileDeed(ctx, deed{Kind: "profile-delete"}, (*vault).deleteProfile, "deleted")
 }
 
-func (c *invocation) profileDeed(ctx context.Context, deed func(*vault, context.Context, string) error, state string) error {
-	v, err := c.vault(ctx)
-	if err != nil {
-		return err
-	}
-	if err := deed(v, ctx, c.args[0]); err != nil {
+func (c *invocation) profileDeed(ctx context.Context, d deed, do func(*vault, context.Context, string) error, state string) error {
+	d.Subject = c.args[0]
+	if err := c.recorded(ctx, d, func(v *vault) error { return do(v, ctx, d.Subject) }); err != nil {
 		return orUnknown(err, "tai profile list shows the names")
 	}
 	return c.done(map[string]string{"name": c.args[0], "state": state}, "%s: %s", visibleLine(c.args[0]), state)
@@ -344,11 +335,8 @@ func cmdRecordSearch(ctx context.Context, c *invocation) error {
 }
 
 func cmdRecordDelete(ctx context.Context, c *invocation) error {
-	v, err := c.vault(ctx)
+	err := c.recorded(ctx, deed{Kind: "record-delete", Subject: c.args[0]}, func(v *vault) error { return v.deleteRecord(ctx, c.args[0]) })
 	if err != nil {
-		return err
-	}
-	if err := v.deleteRecord(ctx, c.args[0]); err != nil {
 		return orUnknown(err, "tai record list shows the ids")
 	}
 	return c.done(map[string]string{"id": c.args[0], "state": "deleted"}, "%s: deleted", visibleLine(c.args[0]))

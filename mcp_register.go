@@ -70,41 +70,15 @@ func (b *mcpBridge) registerAudited(ctx context.Context, e serverEntry, o regist
 	return r, err
 }
 
-// deed names an act for the run log.
-type deed struct {
-	Kind, Subject, Parent string
-	Data                  json.RawMessage
-}
-
 // decided asks the policy and, if it allows, does the act, with the run log around both. A refusal is a *refusedError.
 func (b *mcpBridge) decided(ctx context.Context, req policyRequest, d deed, do func() (outcome string, err error)) error {
-	ev := auditEvent{Call: b.cfg.Audit.nextCall(), Parent: d.Parent, Kind: d.Kind, Subject: d.Subject}
-	note := func(event, outcome, rule string, data json.RawMessage) error {
-		x := ev
-		x.Event, x.Outcome, x.Rule, x.Data = event, outcome, rule, data
-		if err := b.cfg.Audit.record(x); err != nil {
-			return fmt.Errorf("record %s: %w", d.Kind, err)
+	return b.cfg.Audit.perform(d, func() (string, error) {
+		answer, err := b.cfg.Policy.approve(ctx, req)
+		if err == nil && !answer.Allow {
+			err = &refusedError{Rule: answer.Rule, Reason: answer.Reason, Hint: answer.Hint}
 		}
-		return nil
-	}
-	if err := note(auditCallRequested, "", "", d.Data); err != nil {
-		return err
-	}
-	answer, err := b.cfg.Policy.approve(ctx, req)
-	if err == nil && !answer.Allow {
-		err = &refusedError{Rule: answer.Rule, Reason: answer.Reason, Hint: answer.Hint}
-	}
-	if err != nil {
-		return errors.Join(err, note(auditCallBlocked, auditDenied, answer.Rule, auditText("reason", err.Error())))
-	}
-	if err := errors.Join(note(auditCallStarted, "", answer.Rule, nil), b.cfg.Audit.sync()); err != nil {
-		return err
-	}
-	outcome, err := do()
-	if err != nil {
-		return errors.Join(err, note(auditCallFailed, auditError, "", auditText("error", err.Error())))
-	}
-	return note(auditCallCompleted, cmp.Or(outcome, auditOK), "", nil)
+		return answer.Rule, err
+	}, do)
 }
 
 // registration is an entry on its way in.

@@ -48,11 +48,6 @@ func holdsJSON(texts []string, want json.RawMessage) bool {
 	return false
 }
 
-// auditText makes a data object of one text.
-func auditText(key, text string) json.RawMessage {
-	return append(appendJSONString(append(appendJSONString([]byte{'{'}, key), ':'), text), '}')
-}
-
 // modelText gives a server's description as a model may see it: nothing hidden in it, and no longer than a description is.
 func modelText(s string) string { return clip(visible(s), mcpDescriptionMax) }
 
