@@ -128,8 +128,8 @@ func firstRun(f *os.File) string {
 }
 
 // checkLog verifies a log against the head that the vault has of its run, and gives the file, at its start, for further reading. It is nil
-// where the log is gone.
-func (c *invocation) checkLog(ctx context.Context, word string) (*os.File, auditFinding, error) {
+// where the log is gone. strict also holds the key that signed against its seed, for which the seal may have to be opened.
+func (c *invocation) checkLog(ctx context.Context, word string, strict bool) (*os.File, auditFinding, error) {
 	v, fault := c.vault(ctx)
 	placed := func(run string) string {
 		if fault != nil {
@@ -152,7 +152,7 @@ func (c *invocation) checkLog(ctx context.Context, word string) (*os.File, audit
 	var h *auditHead
 	var notice string
 	if fault == nil && src.run != "" {
-		h, notice, fault = c.headOf(ctx, v, src.run)
+		h, notice, fault = recordedHead(ctx, v, src.run, strict)
 	}
 	was := forgery(fault)
 	if gone {
@@ -187,14 +187,14 @@ func forgery(fault error) error {
 	return nil
 }
 
-// headOf gives the head on record of a run, nil with a notice where there is none. A fault says that it could not be had or is not what tai
+// recordedHead gives the head on record of a run, nil with a notice where there is none. A fault says that it could not be had or is not what tai
 // wrote.
-func (c *invocation) headOf(ctx context.Context, v *vault, run string) (h *auditHead, notice string, fault error) {
+func recordedHead(ctx context.Context, v *vault, run string, strict bool) (h *auditHead, notice string, fault error) {
 	found, err := v.auditHead(ctx, run)
 	if errors.Is(err, errNotFound) {
 		return nil, "no head of this run is on record here, so lines cut off its end would not show", nil
 	}
-	if err == nil {
+	if err == nil && strict {
 		err = v.checkAuditKey(ctx)
 	}
 	if forgery(err) != nil {
@@ -230,7 +230,7 @@ func cmdAuditVerify(ctx context.Context, c *invocation) error {
 		f, err = c.verifyExported(c.args[0], c.flag("head"))
 	} else {
 		var file *os.File
-		if file, f, err = c.checkLog(ctx, c.args[0]); file != nil {
+		if file, f, err = c.checkLog(ctx, c.args[0], true); file != nil {
 			defer file.Close()
 		}
 	}
@@ -337,7 +337,7 @@ func cmdAuditShow(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	file, f, err := c.checkLog(ctx, c.args[0])
+	file, f, err := c.checkLog(ctx, c.args[0], false)
 	if err != nil {
 		return err
 	}
@@ -414,7 +414,7 @@ func cmdAuditHead(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	file, f, err := c.checkLog(ctx, word)
+	file, f, err := c.checkLog(ctx, word, true)
 	if err != nil {
 		return err
 	}

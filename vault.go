@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
@@ -298,6 +299,16 @@ func (v *vault) close() error {
 // withTx runs f in one write transaction (BEGIN IMMEDIATE), committed and on disk when it returns nil. f must not keep
 // tx, must not call methods of v, and is run at most once.
 func (v *vault) withTx(ctx context.Context, f func(tx *sql.Tx) error) error {
+	return v.write(ctx, vaultSynced, f)
+}
+
+// withLateTx is withTx for what may be lost with the machine's power, though never with the process: it is on disk with the next transaction
+// that is synced, or when the vault is closed. It spares the wait for the disk.
+func (v *vault) withLateTx(ctx context.Context, f func(tx *sql.Tx) error) error {
+	return v.write(ctx, vaultLate, f)
+}
+
+func (v *vault) write(ctx context.Context, how vaultSync, f func(tx *sql.Tx) error) error {
 	if v.mode == vaultRead && v.path == vaultNowhere {
 		return fmt.Errorf("%w: nothing is stored yet, and the vault %w", errNotFound, errVaultReading)
 	}
@@ -308,7 +319,7 @@ func (v *vault) withTx(ctx context.Context, f func(tx *sql.Tx) error) error {
 		return fmt.Errorf("vault %s %w", v.path, errVaultReading)
 	}
 	defer v.writes.Add(1)
-	return v.inTx(ctx, nil, f)
+	return v.inTx(ctx, nil, how, f)
 }
 
 // vaultStamp names one state of the vault. Whoever takes a stamp, then reads, and later finds the same stamp would read the same.
@@ -332,10 +343,19 @@ func (v *vault) stamp(ctx context.Context) (vaultStamp, error) {
 
 // view runs f on one consistent state of the vault, without the right to write.
 func (v *vault) view(ctx context.Context, f func(tx *sql.Tx) error) error {
-	return v.inTx(ctx, &sql.TxOptions{ReadOnly: true}, f)
+	return v.inTx(ctx, &sql.TxOptions{ReadOnly: true}, vaultSynced, f)
 }
 
-func (v *vault) inTx(ctx context.Context, o *sql.TxOptions, f func(tx *sql.Tx) error) error {
+// vaultSync says when a commit is on disk; see withLateTx. Its values are those of PRAGMA synchronous, which a write-ahead journal needs at
+// NORMAL to stay whole.
+type vaultSync string
+
+const (
+	vaultSynced vaultSync = "FULL"
+	vaultLate   vaultSync = "NORMAL"
+)
+
+func (v *vault) inTx(ctx context.Context, o *sql.TxOptions, how vaultSync, f func(tx *sql.Tx) error) error {
 	var conn *sql.Conn
 	var tx *sql.Tx
 	err := v.retry(ctx, func(wait context.Context) (err error) {
@@ -343,12 +363,20 @@ func (v *vault) inTx(ctx context.Context, o *sql.TxOptions, f func(tx *sql.Tx) e
 			if conn, err = v.db.Conn(wait); err != nil {
 				return err
 			}
+			if how != vaultSynced {
+				if _, err = conn.ExecContext(ctx, `PRAGMA synchronous=`+string(how)); err != nil {
+					return err
+				}
+			}
 		}
 		tx, err = conn.BeginTx(ctx, o)
 		return err
 	})
 	if conn != nil {
 		defer conn.Close() // gives it back; says nothing that Commit did not
+		if how != vaultSynced {
+			defer syncAgain(context.WithoutCancel(ctx), conn)
+		}
 	}
 	if err != nil {
 		return v.fault(err)
@@ -366,6 +394,13 @@ func (v *vault) inTx(ctx context.Context, o *sql.TxOptions, f func(tx *sql.Tx) e
 		return v.fault(err)
 	}
 	return vaultOutcome(v.fault(err), err, committing)
+}
+
+// syncAgain puts a connection back to synced commits; one that cannot be is not used again.
+func syncAgain(ctx context.Context, conn *sql.Conn) {
+	if _, err := conn.ExecContext(ctx, `PRAGMA synchronous=`+string(vaultSynced)); err != nil {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // closes it, which is all that it can say
+	}
 }
 
 // retry runs f again while others hold a lock, up to busyWait in all. wait ends then, for what f waits for itself.

@@ -11,19 +11,32 @@ import (
 	"time"
 )
 
-const (
-	auditKeySetting    = settingAuditKey // seed of the signing key, kept sealed
-	auditPublicSetting = "audit_public"  // its public key, base64
-)
+// auditPublicSetting is the public key of the signing key settingAuditKey, base64.
+const auditPublicSetting = "audit_public"
 
 // errAuditKeyChanged says that the public key in the vault is not that of the signing key: then no head of this vault proves anything.
 var errAuditKeyChanged = errors.New("the vault's public key for run logs is not that of its signing key: one of them was changed")
 
 // putAuditHead signs a head and keeps it as the run's. It never goes back: a head of fewer lines than are on record changes nothing. The
-// signing key is made with the first head, once, however many processes begin at a time.
+// signing key is made with the first head, once, however many processes begin at a time. A head outlives the process when putAuditHead
+// returns, and the machine some time after: without the last ones logs are longer than their heads, which accuses nobody.
 func (v *vault) putAuditHead(ctx context.Context, h auditHead) (err error) {
 	defer wrapDeed(&err, "put run %s on record", h.Run)
-	return v.withSealed(ctx, func(tx *sql.Tx, s *sealer) error {
+	err = v.underSeal(ctx, v.withLateTx, func(tx *sql.Tx, s *sealer) error {
+		key, err := readSigningKey(ctx, tx, s)
+		if err != nil {
+			return err
+		}
+		if err := publish(ctx, tx, key); err != nil {
+			return err
+		}
+		_, err = writeAuditHead(ctx, tx, h, key)
+		return err
+	})
+	if !errors.Is(err, errNotFound) {
+		return err
+	}
+	return v.withSealed(ctx, func(tx *sql.Tx, s *sealer) error { // a key is on disk before it signs anything
 		key, err := v.signingKey(ctx, tx, s)
 		if err != nil {
 			return err
@@ -87,14 +100,19 @@ func (v *vault) signingKey(ctx context.Context, tx *sql.Tx, s *sealer) (ed25519.
 	if err != nil {
 		return nil, err
 	}
+	return key, publish(ctx, tx, key)
+}
+
+// publish puts the public key beside the seed, where it is not there as it must be.
+func publish(ctx context.Context, tx *sql.Tx, key ed25519.PrivateKey) error {
 	public, err := readPublicKey(ctx, tx)
 	if err == nil && public.Equal(key.Public()) {
-		return key, nil
+		return nil
 	}
 	if err != nil && !errors.Is(err, errNotFound) {
-		return nil, err
+		return err
 	}
-	return key, putSetting(ctx, tx, auditPublicSetting, base64.StdEncoding.EncodeToString(key[ed25519.SeedSize:]))
+	return putSetting(ctx, tx, auditPublicSetting, base64.StdEncoding.EncodeToString(key[ed25519.SeedSize:]))
 }
 
 // sealedSetting and putSealedSetting are secretSetting and setSecretSetting inside a transaction.
@@ -121,14 +139,14 @@ func (v *vault) makeSigningKey(ctx context.Context, tx *sql.Tx, s *sealer) (ed25
 	if err != nil {
 		return nil, err
 	}
-	if err := putSealedSetting(ctx, tx, s, auditKeySetting, seed); err != nil {
+	if err := putSealedSetting(ctx, tx, s, settingAuditKey, seed); err != nil {
 		return nil, err
 	}
 	return auditKeyOf(seed)
 }
 
 func readSigningKey(ctx context.Context, tx *sql.Tx, s *sealer) (ed25519.PrivateKey, error) {
-	seed, err := sealedSetting(ctx, tx, s, auditKeySetting)
+	seed, err := sealedSetting(ctx, tx, s, settingAuditKey)
 	if err != nil {
 		return nil, err
 	}

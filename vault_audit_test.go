@@ -14,20 +14,6 @@ import (
 	"time"
 )
 
-func headTestVault(t testing.TB, home string) *vault {
-	t.Helper()
-	v, err := openVault(context.Background(), home, vaultWrite, time.Now, testKeys())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := v.close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return v
-}
-
 func headTestRun(i int) auditHead {
 	h := headTestPlain()
 	h.Run = fmt.Sprintf("cli-%016x", i)
@@ -46,7 +32,7 @@ func headTestExec(t testing.TB, v *vault, query string, args ...any) {
 func TestAUD03VaultHead(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	v := headTestVault(t, t.TempDir())
+	v := vaultAt(t, t.TempDir())
 	if _, err := v.auditHead(ctx, "cli-0000000000000001"); !errors.Is(err, errNotFound) {
 		t.Errorf("a run that is not on record: %v", err)
 	}
@@ -99,7 +85,7 @@ func TestAUD03VaultHead(t *testing.T) {
 func TestAUD03VaultRowEdited(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	v := headTestVault(t, t.TempDir())
+	v := vaultAt(t, t.TempDir())
 	for name, tc := range map[string]struct {
 		query string
 		args  []any
@@ -147,7 +133,7 @@ func TestAUD03VaultRowEdited(t *testing.T) {
 func TestAUD03VaultKeySwapped(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	v := headTestVault(t, t.TempDir())
+	v := vaultAt(t, t.TempDir())
 	h := headTestRun(1)
 	if err := v.putAuditHead(ctx, h); err != nil {
 		t.Fatal(err)
@@ -178,7 +164,7 @@ func TestAUD03VaultKeySwapped(t *testing.T) {
 	if _, err := v.auditHead(ctx, h.Run); !errors.Is(err, errHeadForged) {
 		t.Errorf("after another head: %v", err)
 	}
-	headTestExec(t, v, `DELETE FROM settings WHERE key = ?`, auditKeySetting)
+	headTestExec(t, v, `DELETE FROM settings WHERE key = ?`, settingAuditKey)
 	if err := v.checkAuditKey(ctx); !errors.Is(err, errAuditKeyChanged) {
 		t.Errorf("the seed deleted: %v", err)
 	}
@@ -197,7 +183,7 @@ func TestAuditKeyMadeOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	vaults := make([]*vault, 4)
 	for i := range vaults {
-		vaults[i] = headTestVault(t, home)
+		vaults[i] = vaultAt(t, home)
 	}
 	for i, v := range vaults {
 		wg.Go(func() {
@@ -225,7 +211,7 @@ func TestAuditKeyMadeOnce(t *testing.T) {
 func TestAuditHeadReadOnly(t *testing.T) {
 	t.Parallel()
 	home := filepath.Join(t.TempDir(), "home")
-	headTestVault(t, home)
+	vaultAt(t, home)
 	v, err := openVault(t.Context(), home, vaultRead, time.Now, testKeys())
 	if err != nil {
 		t.Fatal(err)
