@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/types"
 	"io/fs"
 	"os"
 	"slices"
@@ -294,4 +296,44 @@ func (f *orderedFile) Write(b []byte) (int, error) {
 func (f *orderedFile) Sync() error {
 	f.did("sync")
 	return f.auditFile.Sync()
+}
+
+// The vault has one connection, so a record inside one of its transactions would wait for itself: no function that is given a
+// transaction may record, ask or call.
+func TestNoRecordInTransaction(t *testing.T) {
+	t.Parallel()
+	opens := map[string]bool{"withTx": true, "withLateTx": true, "view": true, "withSealed": true, "viewSealed": true, "underSeal": true}
+	records := map[string]bool{"perform": true, "decided": true, "putHead": true, "putAuditHead": true, "dispatch": true, "dispatchNative": true, "callTool": true, "approve": true, "redact": true}
+	_, files := layerFiles(t)
+	seen := 0
+	for name, f := range files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			sel, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok || !opens[sel.Sel.Name] {
+				return true
+			}
+			seen++
+			for _, arg := range call.Args {
+				ast.Inspect(arg, func(n ast.Node) bool {
+					inner, ok := n.(*ast.CallExpr)
+					if !ok {
+						return true
+					}
+					s, ok := inner.Fun.(*ast.SelectorExpr)
+					if ok && (records[s.Sel.Name] || s.Sel.Name == "record" && strings.Contains(strings.ToLower(types.ExprString(s.X)), "audit")) {
+						t.Errorf("%s: %s inside a transaction", name, types.ExprString(inner.Fun))
+					}
+					return true
+				})
+			}
+			return true
+		})
+	}
+	if seen < 20 {
+		t.Errorf("only %d transactions were found", seen)
+	}
 }

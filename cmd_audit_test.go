@@ -524,3 +524,36 @@ func TestAuditDeeds(t *testing.T) {
 		t.Errorf("a home was made to say that there is nothing: %v", err)
 	}
 }
+
+// A vault whose seal cannot be opened: a run is refused with the reason, a log is verified with a notice, and nothing is shown that needs the key.
+func TestAuditHeadSealed(t *testing.T) {
+	t.Parallel()
+	r := newAuditRig(t, 1)
+	keys := vaultKeys{Dir: filepath.Join(r.home+"-config", "tai", "keys")}
+	v, err := openVault(t.Context(), r.home, vaultWrite, time.Now, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = v.sealWithPassphrase(t.Context(), "open sesame please")
+	if err := errors.Join(err, v.close()); err != nil {
+		t.Fatal(err)
+	}
+	r.tai("tools", "call", "shell_run", "command=touch made").fails(exitFailed, "is not begun", "passphrase")
+	if _, err := os.Stat(filepath.Join(r.dir, "made")); err == nil {
+		t.Error("the tool ran")
+	}
+	f := r.verdict(0, r.runs, "good: 5 lines", "the vault's head of 5 lines", "notice: the vault's seal could not be opened, so its public key was taken as it stands")
+	if f.Checked != auditByVault || len(f.Notices) != 1 {
+		t.Errorf("%+v", f)
+	}
+	show := r.tai("audit", "show", r.runs[0])
+	show.outHas("run_completed")
+	if show.err != "" {
+		t.Errorf("show: %s", show.err)
+	}
+	r.tai("audit", "list").outHas("5 lines  ended")
+	r.tai("audit", "head", r.runs[0]).fails(exitFailed, "the vault's seal could not be opened")
+	lines := strings.SplitAfter(r.read(0), "\n")
+	r.write(0, strings.Join(lines[:4], ""))
+	r.verdict(1, r.runs, "tampered with: line 5")
+}
