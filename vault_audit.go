@@ -30,8 +30,7 @@ func (v *vault) putAuditHead(ctx context.Context, h auditHead) (err error) {
 		if err := publish(ctx, tx, key); err != nil {
 			return err
 		}
-		_, err = writeAuditHead(ctx, tx, h, key)
-		return err
+		return writeAuditHead(ctx, tx, h, key)
 	})
 	if !errors.Is(err, errNotFound) {
 		return err
@@ -41,8 +40,7 @@ func (v *vault) putAuditHead(ctx context.Context, h auditHead) (err error) {
 		if err != nil {
 			return err
 		}
-		_, err = writeAuditHead(ctx, tx, h, key)
-		return err
+		return writeAuditHead(ctx, tx, h, key)
 	})
 }
 
@@ -58,17 +56,21 @@ func (v *vault) renewAuditHead(ctx context.Context, h auditHead) (renewed auditH
 		if err != nil {
 			return err
 		}
-		renewed, err = writeAuditHead(ctx, tx, h, key)
+		if err := writeAuditHead(ctx, tx, h, key); err != nil {
+			return err
+		}
+		renewed, err = readAuditRow(ctx, tx, h.Run)
+		renewed.Key = ed25519.PublicKey(key[ed25519.SeedSize:])
 		return err
 	})
 	return renewed, err
 }
 
-// writeAuditHead stores a head unless more lines are on record, and gives the one that is on record then.
-func writeAuditHead(ctx context.Context, tx *sql.Tx, h auditHead, key ed25519.PrivateKey) (auditHead, error) {
+// writeAuditHead stores a head unless more lines are on record.
+func writeAuditHead(ctx context.Context, tx *sql.Tx, h auditHead, key ed25519.PrivateKey) error {
 	h, err := h.signed(key)
 	if err != nil {
-		return auditHead{}, err
+		return err
 	}
 	_, err = tx.ExecContext(ctx, `
 		INSERT INTO audit_runs (run, origin, path, lines, head, signature, started, updated)
@@ -83,12 +85,7 @@ func writeAuditHead(ctx context.Context, tx *sql.Tx, h auditHead, key ed25519.Pr
 			updated = excluded.updated
 		WHERE excluded.lines >= audit_runs.lines`,
 		h.Run, h.Origin, h.Path, h.Lines, h.Hash, h.Signature, h.Started.Unix(), h.Updated.Unix())
-	if err != nil {
-		return auditHead{}, err
-	}
-	now, err := readAuditRow(ctx, tx, h.Run)
-	now.Key = h.Key
-	return now, err
+	return err
 }
 
 // signingKey reads the key, or makes it where there is none yet. The public key beside it is always that of the seed.
