@@ -41,7 +41,7 @@ func cmdAuditReport(ctx context.Context, c *invocation) error {
 	case name == "" && c.outTerminal:
 		return usageError("tai audit report "+quoteWord(c.args[0])+" -o report.html", "a page of HTML is nothing for a terminal")
 	}
-	file, f, err := c.checkLog(ctx, c.args[0])
+	file, f, err := c.checkLog(ctx, c.args[0], true)
 	if err != nil {
 		return err
 	}
