@@ -77,7 +77,10 @@ type app struct {
 
 // openApp makes the parts that cost nothing; files are opened when a command needs them.
 func openApp(out outside, flags map[string][]string, use storeUse, origin string) (*app, error) {
-	a := &app{out: out, stdin: out.Stdin, stdout: &checkedWriter{w: out.Stdout}, stderr: out.Stderr, goos: out.GOOS, origin: origin, use: use}
+	a := &app{out: out, stdin: out.Stdin, goos: out.GOOS, origin: origin, use: use}
+	a.known = &knownSecrets{vault: a.vault, environ: out.Environ}
+	a.stdout = &checkedWriter{w: &maskedWriter{out.Stdout, a.known.quick}}
+	a.stderr = &maskedWriter{out.Stderr, a.known.quick}
 	a.outTerminal, a.errTerminal = writerIsTerminal(out.Stdout), writerIsTerminal(out.Stderr)
 	in, isFile := out.Stdin.(*os.File)
 	a.inTerminal = isFile && isTerminal(in)
@@ -100,7 +103,6 @@ func openApp(out outside, flags map[string][]string, use storeUse, origin string
 		a.console = &console{in: in, out: out.Stderr}
 	}
 	a.http = newHTTPClient(httpClientConfig{Env: out.Getenv})
-	a.known = &knownSecrets{vault: a.vault, environ: out.Environ}
 	a.audit = newAuditLog(auditConfig{
 		Dir: filepath.Join(a.home, "runs"), Origin: origin, Now: out.Now, Redact: a.redact, Heads: a.putHead,
 		Warn: func(line string) { fmt.Fprintln(a.stderr, "tai: "+visibleLine(a.redact(line))) },

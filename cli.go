@@ -159,6 +159,19 @@ func failure(err error) *cliError {
 	return ce
 }
 
+// maskFailure takes known secrets out of what a failure will say; its kind stays.
+func maskFailure(err error, mask func(string) string) error {
+	if _, quiet := errors.AsType[errQuiet](err); err == nil || quiet {
+		return err
+	}
+	ce := failure(err)
+	message, hint := mask(ce.Message), mask(ce.Hint)
+	if message == ce.Message && hint == ce.Hint {
+		return err
+	}
+	return &cliError{Exit: ce.Exit, Message: message, Rule: ce.Rule, Hint: hint, err: err}
+}
+
 // tell writes a failure: a sentence and a hint on stderr, or the document on stdout.
 func tell(err error, asJSON bool, stdout, stderr io.Writer) int {
 	ce := failure(err)

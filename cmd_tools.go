@@ -30,7 +30,7 @@ func (a *app) nativeTools() ([]tool, error) {
 	}
 	var person asker
 	if a.console != nil {
-		person = a.console
+		person = maskedAsker{a.console, a.redact}
 	}
 	tools := fileTools(w)
 	tools = append(tools, searchTools(w)...)

@@ -30,6 +30,9 @@ type knownSecrets struct {
 	others  int64     // the vault's count of other processes' commits when mask was made
 	checked time.Time // when that was last asked
 
+	environOnce sync.Once
+	environMask *redactor // for quick
+
 	reading sync.Mutex // one reader at a time; it guards the rest
 	Values  []namedSecret
 	seen    map[string]bool // by knownID
@@ -188,3 +191,24 @@ func (k *knownSecrets) add(list []namedSecret) (news bool) {
 }
 
 func knownID(s namedSecret) string { return s.Name + "=" + sha256Hex([]byte(s.Value.reveal())) }
+
+// quick masks with what was read last and never looks into the vault: where nothing was read yet, only secrets of the environment can be in
+// what the run says. It is for the last door, which prompts pass while the vault is being opened, and words such as those of help.
+func (k *knownSecrets) quick(s string) string {
+	k.mu.Lock()
+	mask, read := k.mask, k.read
+	k.mu.Unlock()
+	if read {
+		return mask.text(s)
+	}
+	k.environOnce.Do(func() {
+		var list []namedSecret
+		for _, kv := range k.environ {
+			if name, value, ok := strings.Cut(kv, "="); ok {
+				list = append(list, environSecrets(name, value)...)
+			}
+		}
+		k.environMask = newRedactor(list)
+	})
+	return k.environMask.text(s)
+}

@@ -88,11 +88,11 @@ func execute(ctx context.Context, inv *invocation, out outside) error {
 	if err == nil {
 		err = inv.cmd.Run(ctx, inv)
 	}
-	err = cmp.Or(err, a.stdout.fault())
+	err = maskFailure(cmp.Or(err, a.stdout.fault()), a.known.quick)
 	if closeErr := a.close(); closeErr != nil && err == nil {
-		return closeErr
+		return maskFailure(closeErr, a.known.quick)
 	} else if closeErr != nil {
-		fmt.Fprintln(out.Stderr, "tai: "+visible(closeErr.Error()))
+		fmt.Fprintln(a.stderr, "tai: "+visible(closeErr.Error()))
 	}
 	if ctx.Err() != nil && err != nil {
 		return &cliError{Exit: exitInterrupted, Message: "interrupted", err: err}

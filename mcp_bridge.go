@@ -480,6 +480,9 @@ func (b *mcpBridge) table(ctx context.Context) (defs []sourceTool, back map[stri
 			return nil, nil, err
 		}
 		for _, t := range grantedOf(row.serverEntry, tools) {
+			if b.cfg.Redact(t.Tool) != t.Tool {
+				continue // a name cannot be masked and still be called by: a model gets no such tool
+			}
 			ref := toolRef{row.Name, t.Tool}
 			refs, found[ref] = append(refs, ref), t
 		}

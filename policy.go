@@ -366,6 +366,10 @@ func (p *policy) consentFor(r policyRequest, why string) (consent, error) {
 	}
 	c.Danger = slices.Clone(r.Danger)
 	if p.cfg.Redact != nil {
+		c.Title = p.cfg.Redact(c.Title)
+		for i := range c.Danger {
+			c.Danger[i] = p.cfg.Redact(c.Danger[i])
+		}
 		for i := range c.Lines {
 			c.Lines[i].Name, c.Lines[i].Text = p.cfg.Redact(c.Lines[i].Name), p.cfg.Redact(c.Lines[i].Text)
 		}

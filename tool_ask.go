@@ -13,6 +13,24 @@ type asker interface {
 	ask(ctx context.Context, question string, choices []string, def string) (string, error)
 }
 
+// maskedAsker keeps known secrets out of what a person is asked.
+type maskedAsker struct {
+	asker
+	mask func(string) string
+}
+
+func (m maskedAsker) ask(ctx context.Context, question string, choices []string, def string) (string, error) {
+	shown := make([]string, len(choices))
+	for i, c := range choices {
+		shown[i] = m.mask(c)
+	}
+	answer, err := m.asker.ask(ctx, m.mask(question), shown, m.mask(def))
+	if i := slices.Index(shown, answer); i >= 0 {
+		answer = choices[i]
+	}
+	return answer, err
+}
+
 // askTools gives ask_user. a is nil where no person sits; over MCP none ever does.
 func askTools(a asker) []tool {
 	return []tool{{
