@@ -490,7 +490,11 @@ func (b *mcpBridge) table(ctx context.Context) (defs []sourceTool, back map[stri
 	names, back := bridgedNames(refs, b.cfg.Taken)
 	for _, ref := range refs {
 		t := found[ref]
-		def := toolDef{Name: names[ref], Title: visibleLine(ref.Server + "/" + ref.Tool), Description: modelText(t.Description), InputSchema: modelSchema(t.Schema)}
+		schema := b.redactJSON(t.Schema)
+		if schema == nil && len(t.Schema) > 0 {
+			continue // a secret stood outside its strings
+		}
+		def := toolDef{Name: names[ref], Title: visibleLine(ref.Server + "/" + ref.Tool), Description: modelText(b.cfg.Redact(t.Description)), InputSchema: modelSchema(schema)}
 		defs = append(defs, sourceTool{def, ref.Server, ref.Tool, t.Hash})
 	}
 	return defs, back, nil
