@@ -277,6 +277,16 @@ func entrySecrets(e serverEntry) []namedSecret {
 	return out
 }
 
+// shownAddress is an entry's address for a consent: secrets in it stand as a mark that an address may hold everywhere.
+func shownAddress(e serverEntry) string {
+	tokens := entryTokens(serverEntry{Name: e.Name, URL: e.URL})
+	texts := make([]string, len(tokens))
+	for i := range texts {
+		texts[i] = "(secret)"
+	}
+	return putTexts(serverEntry{URL: e.URL}, tokens, texts).URL
+}
+
 // maskedEntry is an entry for a list or a log, where such values are nobody's business. A consent shows arguments as they are.
 func maskedEntry(e serverEntry) serverEntry {
 	tokens := entryTokens(e)

@@ -228,3 +228,17 @@ func TestR9MovedStillInTheClear(t *testing.T) {
 	call.outHas("[secret:S_API_KEY]")
 	call.hides(token)
 }
+
+// TTY-09: a consent shows an address without the secrets in it, moved or not.
+func TestTTY09ConsentAddress(t *testing.T) {
+	f, token := newFakeHTTP(t), moveToken(10)
+	r := newBridgeRig(t, modePrompt, "n")
+	e := httpEntry("web", f)
+	e.URL += "?api_key=" + token
+	if _, err := r.register(t.Context(), e, registerOptions{}); err == nil {
+		t.Error("registered against a no")
+	}
+	if got := r.asked.last(t); strings.Contains(got, token) || !strings.Contains(got, "api_key=(secret)") {
+		t.Errorf("asked: %s", got)
+	}
+}

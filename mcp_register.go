@@ -180,7 +180,7 @@ func (b *mcpBridge) startRequest(shown serverEntry, profile, before, yes string)
 	}
 	var c consent
 	if shown.Transport == "http" {
-		c = dialConsent(dialInfo{Server: shown.Name, Profile: profile, URL: shown.URL, Headers: slices.Collect(maps.Keys(shown.Headers)), Was: was})
+		c = dialConsent(dialInfo{Server: shown.Name, Profile: profile, URL: shownAddress(shown), Headers: slices.Collect(maps.Keys(shown.Headers)), Was: was})
 	} else {
 		c = spawnConsent(spawnInfo{Server: shown.Name, Profile: profile, Argv: spawnArgv(shown, b.cfg.GOOS), Cwd: shown.Cwd, Env: slices.Collect(maps.Keys(shown.Env)), Was: was})
 	}

@@ -288,7 +288,7 @@ func TestP20AgainstCopy(t *testing.T) {
 	dst := make([]byte, len(text))
 	for _, tc := range []struct{ name, text string }{{"none in it", text}, {"160 in it", some}} {
 		worst := 0.0
-		for range 5 { // one quiet moment is enough
+		for range 12 { // one quiet moment is enough
 			base := quickest(3, func() { copyBytes(dst, text) })
 			cost := quickest(3, func() { r.text(tc.text) })
 			worst = float64(cost) / float64(base)
