@@ -72,7 +72,7 @@ type agent struct {
 	history []chatMessage
 	turns   int
 	keptOut map[string]bool // tools that do not fit the endpoint and were told of
-	found   []string        // tools that calls have found, the last found last
+	found   []string        // tools that the person named or calls have found, the last one last
 
 	sinkMu sync.Mutex
 }
@@ -178,7 +178,18 @@ func (a *agent) offer(ctx context.Context, text string) []chatTool {
 	if err != nil {
 		a.notice(err.Error())
 	}
+	names := rankNames(clip(text, rankMaxMessage))
+	for _, d := range defs { // what the person named stays for the turns after, as what was found does
+		if slices.Contains(names, strings.ToLower(d.Name)) || slices.Contains(names, strings.ToLower(d.Title)) {
+			a.find(d.Name)
+		}
+	}
 	return a.fit(defs)
+}
+
+// find remembers a tool that is to be offered from now on.
+func (a *agent) find(name string) {
+	a.found = append(slices.DeleteFunc(a.found, func(n string) bool { return n == name }), name)
 }
 
 // fit gives the tools as the endpoint takes them, and tells once of each that it does not take.
@@ -298,7 +309,7 @@ func (a *agent) runCalls(ctx context.Context, calls []chatToolCall) error {
 	}
 	a.history = append(a.history, results...)
 	for _, name := range slices.Concat(found...) {
-		a.found = append(slices.DeleteFunc(a.found, func(n string) bool { return n == name }), name)
+		a.find(name)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err

@@ -138,6 +138,25 @@ func TestF18FoundIsOffered(t *testing.T) {
 	}
 }
 
+// What the person named in one message is there in the next, by its bridged name or as its server names it (F18).
+func TestF18NamedStays(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"mcp_zoo_feed_lion", "Zoo/Feed_Lion"} {
+		box, _ := findRig(t, toolDef{Name: "mcp_zoo_feed_lion", Title: "zoo/feed_lion", Description: "Feed the lion."})
+		rig := agentRigOver(box, agentSays("one"), agentSays("two"))
+		for _, message := range []string{"there is " + name, selectMessage} {
+			if _, err := rig.runTurn(t.Context(), message); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, req := range rig.model.requests {
+			if !slices.ContainsFunc(req.Tools, func(tl chatTool) bool { return tl.Name == "mcp_zoo_feed_lion" }) {
+				t.Errorf("named as %s, the tool is not offered in request %d", name, i)
+			}
+		}
+	}
+}
+
 // The same search from the shell.
 func TestToolsSearchCommand(t *testing.T) {
 	t.Parallel()
