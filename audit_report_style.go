@@ -68,7 +68,7 @@ summary{cursor:pointer}
 .turn{color:var(--quiet)}
 .d1{padding-left:22px}.d2{padding-left:40px}.d3{padding-left:58px}.d4{padding-left:76px}.d5{padding-left:94px}.d6{padding-left:112px}.d7{padding-left:130px}.d8{padding-left:148px}
 .detail{margin:8px 0;font-size:13px;font-weight:400}
-.detail div,.facts div{display:grid;grid-template-columns:minmax(110px,170px) minmax(0,1fr);gap:12px}
+.detail div,.facts div{display:grid;grid-template-columns:minmax(110px,200px) minmax(0,1fr);gap:12px}
 .detail div{grid-template-columns:80px minmax(0,1fr)}
 .detail dt,.facts dt{color:var(--quiet)}
 .detail dd,.facts dd{margin:0;overflow-wrap:anywhere}
