@@ -127,12 +127,24 @@ func TestVLT01TwoWriters(t *testing.T) {
 		}
 	}
 	v := vaultAt(t, home)
-	list, err := v.secrets(t.Context())
+	list, err := v.knownSecrets(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(list) != 2*each {
-		t.Errorf("%d secrets, want %d", len(list), 2*each)
+	kept := map[string]string{}
+	for _, s := range list {
+		kept[s.Name] = s.Value.reveal()
+	}
+	for i := range 2 * each {
+		name, want := fmt.Sprintf("W%d_%d", i/each, i%each), strconv.Itoa(i%each)+"x"
+		if kept[name] != want {
+			t.Errorf("%s = %q, want %q", name, kept[name], want)
+		}
+	}
+	var turns int // of the writers, in the order of the commits
+	err = v.db.QueryRow(`SELECT count(*) FROM secrets AS a JOIN secrets AS b ON b.rowid = a.rowid + 1 WHERE substr(a.name, 1, 2) <> substr(b.name, 1, 2)`).Scan(&turns)
+	if err != nil || len(list) != 2*each || turns < 2 {
+		t.Errorf("%d secrets, want %d; the writers took turns %d times: they did not write at once (%v)", len(list), 2*each, turns, err)
 	}
 	if got := vaultNames(t, home); strings.Contains(strings.Join(got, " "), ".new-") {
 		t.Errorf("left behind: %v", got)
@@ -365,6 +377,15 @@ func TestVLT10JournalLeft(t *testing.T) {
 	var sound string
 	if err := v.db.QueryRow(`PRAGMA integrity_check`).Scan(&sound); err != nil || sound != "ok" {
 		t.Errorf("copy: %q, %v", sound, err)
+	}
+	list, err := v.knownSecrets(t.Context())
+	if err != nil || len(list) > 20 {
+		t.Errorf("copy: %d secrets, %v", len(list), err)
+	}
+	for i, s := range list { // by name; the first so many were written before
+		if _, err := v.secretFor(t.Context(), "", fmt.Sprint("K_", i)); err != nil {
+			t.Errorf("copy: %s is there and not what was written before: %v", s.Name, err)
+		}
 	}
 }
 
