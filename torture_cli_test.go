@@ -60,7 +60,7 @@ func tortureCLIWhole(ctx context.Context, r *cliRig, acks map[string]bool) (err 
 	defer func() { err = errors.Join(err, v.close()) }()
 	var sound string
 	if err := v.db.QueryRowContext(ctx, `PRAGMA integrity_check`).Scan(&sound); err != nil || sound != "ok" {
-		return fmt.Errorf("integrity check: %q, %w", sound, err)
+		return fmt.Errorf("integrity check: %q, %v", sound, err)
 	}
 	profiles, err := v.profiles(ctx)
 	if err != nil {
@@ -84,7 +84,7 @@ func tortureCLIWhole(ctx context.Context, r *cliRig, acks map[string]bool) (err 
 			ok = known[name]
 		}
 		if err != nil || !ok {
-			return fmt.Errorf("%w: %s is not there (%w)", errTorture, ack, err)
+			return fmt.Errorf("%w: %s is not there (%v)", errTorture, ack, err)
 		}
 	}
 	return nil

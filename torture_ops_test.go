@@ -77,7 +77,7 @@ func tortureOps() []tortureOp {
 		{name: "delete record", once: true, do: func(ctx context.Context, v *vault) error {
 			list, _, err := v.records(ctx, "torture", "", 0)
 			if err != nil || len(list) != 1 {
-				return fmt.Errorf("%d records: %w", len(list), err)
+				return fmt.Errorf("%d records: %v", len(list), err)
 			}
 			return v.deleteRecord(ctx, list[0].ID)
 		}, state: func(ctx context.Context, v *vault) string {

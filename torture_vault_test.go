@@ -182,12 +182,12 @@ func tortureVaultWhole(ctx context.Context, home string, mode vaultMode, newer b
 		return err
 	}
 	if info, err := v.sealStatus(ctx); err != nil || mode == vaultWrite && info.Unwiped && v.unwiped == nil {
-		return fmt.Errorf("%w: old bytes may be left (%w)", errTorture, err)
+		return fmt.Errorf("%w: old bytes may be left (%v)", errTorture, err)
 	}
 	if newer {
 		var ran int
 		if err := v.db.QueryRowContext(ctx, `SELECT count(*) FROM torture_runs`).Scan(&ran); err != nil || ran != 1 {
-			return fmt.Errorf("%w: the migration ran %d times (%w)", errTorture, ran, err)
+			return fmt.Errorf("%w: the migration ran %d times (%v)", errTorture, ran, err)
 		}
 	}
 	for key, id := range acks.there {
@@ -202,7 +202,7 @@ func tortureVaultWhole(ctx context.Context, home string, mode vaultMode, newer b
 			continue // a record's id may be given again; tortureSound counts its index
 		}
 		if _, err := v.secretFor(ctx, "", name); !errors.Is(err, errNotFound) {
-			return fmt.Errorf("%w: deleted %s is there (%w)", errTorture, key, err)
+			return fmt.Errorf("%w: deleted %s is there (%v)", errTorture, key, err)
 		}
 	}
 	for id, n := range acks.counter {
@@ -212,7 +212,7 @@ func tortureVaultWhole(ctx context.Context, home string, mode vaultMode, newer b
 			_, err = fmt.Sscan(value.reveal(), &got)
 		}
 		if err != nil || got < n {
-			return fmt.Errorf("%w: counter %s is %d, acknowledged %d (%w)", errTorture, id, got, n, err)
+			return fmt.Errorf("%w: counter %s is %d, acknowledged %d (%v)", errTorture, id, got, n, err)
 		}
 	}
 	return nil
@@ -278,7 +278,7 @@ func tortureThere(ctx context.Context, v *vault, kind, name, id string) error {
 func tortureSound(ctx context.Context, v *vault) error {
 	var sound string
 	if err := v.db.QueryRowContext(ctx, `PRAGMA integrity_check`).Scan(&sound); err != nil || sound != "ok" {
-		return fmt.Errorf("integrity check: %q, %w", sound, err)
+		return fmt.Errorf("integrity check: %q, %v", sound, err)
 	}
 	for what, query := range map[string]string{
 		"servers without their profile, pins or tools": `
@@ -298,7 +298,7 @@ func tortureSound(ctx context.Context, v *vault) error {
 	} {
 		var n int
 		if err := v.db.QueryRowContext(ctx, query).Scan(&n); err != nil || n != 0 {
-			return fmt.Errorf("%w: %d %s (%w)", errTorture, n, what, err)
+			return fmt.Errorf("%w: %d %s (%v)", errTorture, n, what, err)
 		}
 	}
 	return tortureRecords(ctx, v)
