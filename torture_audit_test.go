@@ -201,13 +201,7 @@ func (x *torture) logLife(r *rand.Rand, dir string, rounds int) error {
 // AUD-01, AUD-07: a run whose process is killed at any moment leaves a log that verifies, with every acknowledged line in it, and
 // nothing was done that its log does not know.
 func TestTortureAUD07Killed(t *testing.T) {
-	t.Parallel()
-	x := newTorture(t)
-	lives, rounds := 3, 5
-	if x.full {
-		lives, rounds = 50, 10
-	}
-	x.lives(lives, func(r *rand.Rand, dir string) error { return x.logLife(r, dir, rounds) })
+	tortureKill(t, [2]int{3, 5}, [2]int{50, 10}, (*torture).logLife)
 }
 
 // AUD-04, AUD-06: where the vault cannot tell whether the run is on record, its log stays: it would look removed. It ends there. Where

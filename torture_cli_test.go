@@ -127,11 +127,5 @@ func (x *torture) commandLife(r *rand.Rand, dir string, rounds int) error {
 // VLT-02, AUD-07: whole command lines, killed at any moment: what one of them ended well with is there, and nothing was run without
 // its line in the log.
 func TestTortureVLT02Commands(t *testing.T) {
-	t.Parallel()
-	x := newTorture(t)
-	lives, rounds := 2, 8
-	if x.full {
-		lives, rounds = 10, 40
-	}
-	x.lives(lives, func(r *rand.Rand, dir string) error { return x.commandLife(r, dir, rounds) })
+	tortureKill(t, [2]int{2, 8}, [2]int{10, 40}, (*torture).commandLife)
 }

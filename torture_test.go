@@ -70,6 +70,16 @@ func (x *torture) lives(n int, f func(r *rand.Rand, dir string) error) {
 	wg.Wait()
 }
 
+// tortureKill kills processes in so many lives of so many rounds each.
+func tortureKill(t *testing.T, short, full [2]int, life func(x *torture, r *rand.Rand, dir string, rounds int) error) {
+	t.Parallel()
+	x, n := newTorture(t), short
+	if x.full {
+		n = full
+	}
+	x.lives(n[0], func(r *rand.Rand, dir string) error { return life(x, r, dir, n[1]) })
+}
+
 // tortureChild is a process that works until it is killed and says line by line what was acknowledged to it.
 type tortureChild struct {
 	cmd    *exec.Cmd

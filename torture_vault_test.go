@@ -344,7 +344,7 @@ func tortureRecords(ctx context.Context, v *vault) error {
 }
 
 // vaultLife kills so many rounds of writers on one home and looks at the vault after each.
-func (x *torture) vaultLife(r *rand.Rand, dir string, rounds, writers int, fake string) error {
+func (x *torture) vaultLife(r *rand.Rand, dir string, rounds, writers int) error {
 	home, acks := filepath.Join(dir, "home"), newTortureAcks()
 	newerFrom := r.IntN(2 * rounds) // beyond the rounds: the schema stays
 	for round := range rounds {
@@ -360,7 +360,7 @@ func (x *torture) vaultLife(r *rand.Rand, dir string, rounds, writers int, fake 
 			}
 			delay := tortureDelay(r, 80*writers)
 			go func() {
-				c, err := startTorture(fake, env...)
+				c, err := startTorture("torture-vault", env...)
 				if err != nil {
 					ends <- end{nil, err}
 					return
@@ -395,22 +395,10 @@ func (x *torture) vaultLife(r *rand.Rand, dir string, rounds, writers int, fake 
 
 // VLT-02: a vault whose process is killed at any moment, from its creation on, is whole, and holds every acknowledged write.
 func TestTortureVLT02Killed(t *testing.T) {
-	t.Parallel()
-	x := newTorture(t)
-	lives, rounds := 3, 5
-	if x.full {
-		lives, rounds = 100, 10
-	}
-	x.lives(lives, func(r *rand.Rand, dir string) error { return x.vaultLife(r, dir, rounds, 1, "torture-vault") })
+	tortureKill(t, [2]int{3, 5}, [2]int{100, 10}, func(x *torture, r *rand.Rand, dir string, rounds int) error { return x.vaultLife(r, dir, rounds, 1) })
 }
 
 // VLT-02, VLT-01: two processes write one vault and both are killed; the vault keeps what either was promised.
 func TestTortureVLT02TwoWriters(t *testing.T) {
-	t.Parallel()
-	x := newTorture(t)
-	lives, rounds := 2, 4
-	if x.full {
-		lives, rounds = 30, 10
-	}
-	x.lives(lives, func(r *rand.Rand, dir string) error { return x.vaultLife(r, dir, rounds, 2, "torture-vault") })
+	tortureKill(t, [2]int{2, 4}, [2]int{30, 10}, func(x *torture, r *rand.Rand, dir string, rounds int) error { return x.vaultLife(r, dir, rounds, 2) })
 }
