@@ -41,6 +41,23 @@ func (m terminalMode) hidden() terminalMode {
 	return m
 }
 
+// editing gives m with every key handed over as it comes, byte by byte, but for the one that quits. Output stays as it is.
+func (m terminalMode) editing() terminalMode {
+	const disabled = 0xff // _POSIX_VDISABLE
+	t := &m.termios
+	t.Iflag &^= syscall.ICRNL | syscall.INLCR | syscall.IGNCR | syscall.ISTRIP | syscall.IXON
+	t.Lflag &^= syscall.ECHO | syscall.ECHONL | syscall.ICANON | syscall.IEXTEN
+	t.Lflag |= syscall.ISIG
+	t.Cc[syscall.VMIN], t.Cc[syscall.VTIME] = 1, 0
+	t.Cc[syscall.VINTR], t.Cc[syscall.VSUSP], t.Cc[syscall.VDSUSP] = disabled, disabled, disabled
+	return m
+}
+
+// prepareScreen readies a terminal for cursor moves and gives what puts it back: nothing is needed here.
+func prepareScreen(*os.File) (restore func() error, err error) {
+	return func() error { return nil }, nil
+}
+
 // flushInput drops what was typed and not yet read.
 func flushInput(f *os.File) error {
 	which := int32(1) // FREAD

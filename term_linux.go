@@ -40,6 +40,22 @@ func (m terminalMode) hidden() terminalMode {
 	return m
 }
 
+// editing gives m with every key handed over as it comes, byte by byte, but for the one that quits. Output stays as it is.
+func (m terminalMode) editing() terminalMode {
+	t := &m.termios
+	t.Iflag &^= syscall.ICRNL | syscall.INLCR | syscall.IGNCR | syscall.ISTRIP | syscall.IXON
+	t.Lflag &^= syscall.ECHO | syscall.ECHONL | syscall.ICANON | syscall.IEXTEN
+	t.Lflag |= syscall.ISIG
+	t.Cc[syscall.VMIN], t.Cc[syscall.VTIME] = 1, 0
+	t.Cc[syscall.VINTR], t.Cc[syscall.VSUSP] = 0, 0 // _POSIX_VDISABLE
+	return m
+}
+
+// prepareScreen readies a terminal for cursor moves and gives what puts it back: nothing is needed here.
+func prepareScreen(*os.File) (restore func() error, err error) {
+	return func() error { return nil }, nil
+}
+
 // flushInput drops what was typed and not yet read.
 func flushInput(f *os.File) error {
 	const tcflsh = 0x540b               // asm-generic/ioctls.h; the syscall package has it for arm64 only

@@ -44,6 +44,27 @@ func (m terminalMode) hidden() terminalMode {
 	return m
 }
 
+// editing gives m with every key handed over as it comes, in the sequences of a terminal. It fails to apply where a console has none.
+func (m terminalMode) editing() terminalMode {
+	const processedInput, lineInput, echoInput, virtualTerminalInput = 0x1, 0x2, 0x4, 0x200
+	m.flags = m.flags&^(processedInput|lineInput|echoInput) | virtualTerminalInput
+	return m
+}
+
+// prepareScreen readies a console for the sequences that move the cursor, and gives what puts it back.
+func prepareScreen(f *os.File) (restore func() error, err error) {
+	found, err := terminalModeOf(f)
+	if err != nil {
+		return nil, err
+	}
+	const processedOutput, virtualTerminalProcessing = 0x1, 0x4
+	screen := terminalMode{found.flags | processedOutput | virtualTerminalProcessing}
+	if err := screen.apply(f); err != nil {
+		return nil, err
+	}
+	return func() error { return found.apply(f) }, nil
+}
+
 // flushInput drops what was typed and not yet read.
 func flushInput(f *os.File) error { return consoleCall("FlushConsoleInputBuffer", f) }
 

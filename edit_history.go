@@ -1,0 +1,279 @@
+// This file keeps the lines that were entered, across sessions: a file of JSON strings, one a line, the oldest first. It knows nothing of
+// what a line means; who adds one says whether it may be kept.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	historyFile      = "history"
+	historyMax       = 1000             // entries
+	historyMaxBytes  = 1 << 20          // bytes of the file, after it was made smaller
+	historyEntryMax  = 64 << 10         // bytes of one entry; a longer one is not kept
+	historySlack     = 4                // the file is made smaller when it is over a bound by one part in so many
+	historyLockWait  = time.Second      // for another tai to finish with the file
+	historyLockStale = 10 * time.Second // after which a lock was left behind by a crash
+)
+
+// lineHistory holds the entries in memory and adds to the file. It reads the file when it is first asked for, and writes nothing before
+// a line is added. It is for one goroutine.
+type lineHistory struct {
+	path    string // "" keeps nothing on disk
+	now     func() time.Time
+	entries []string // oldest first
+	loaded  bool
+	lines   int // lines of the file, as far as known
+}
+
+func newLineHistory(home string, now func() time.Time) *lineHistory {
+	return &lineHistory{path: filepath.Join(home, historyFile), now: now}
+}
+
+// all gives the entries, oldest first. Not to be changed by the caller.
+func (h *lineHistory) all() ([]string, error) {
+	if h.loaded {
+		return h.entries, nil
+	}
+	h.loaded = true
+	b, err := h.read()
+	if err != nil {
+		return h.entries, fmt.Errorf("read the history: %w", err)
+	}
+	entries, lines := parseHistory(b)
+	h.lines = lines
+	h.entries = append(entries, h.entries...)
+	return h.entries, nil
+}
+
+// read gives the file's end, at most a quarter more than its bound. A file that is none is told as an error.
+func (h *lineHistory) read() ([]byte, error) {
+	f, err := os.Open(h.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file", visibleLine(h.path))
+	}
+	const most = historyMaxBytes + historyMaxBytes/historySlack + historyEntryMax
+	if info.Size() > most {
+		if _, err := f.Seek(-most, io.SeekEnd); err != nil {
+			return nil, err
+		}
+	}
+	b, err := io.ReadAll(io.LimitReader(f, most))
+	if err == nil && info.Size() > most { // the first line is cut
+		_, b, _ = bytes.Cut(b, []byte("\n"))
+	}
+	return b, err
+}
+
+// parseHistory reads the file's lines; those that are no JSON string are passed over. An entry that comes again stays where it came last.
+func parseHistory(b []byte) (entries []string, lines int) {
+	for line := range bytes.Lines(b) {
+		lines++
+		var s string
+		if line = bytes.TrimSpace(line); len(line) == 0 || line[0] != '"' || json.Unmarshal(line, &s) != nil {
+			continue
+		}
+		if s = string(cleanRunes([]byte(s))); strings.TrimSpace(s) == "" || len(s) > historyEntryMax {
+			continue
+		}
+		entries = append(entries, s)
+	}
+	return boundHistory(entries), lines
+}
+
+// boundHistory keeps each entry once, and of those the last ones within the bounds.
+func boundHistory(entries []string) []string {
+	seen, bytes, kept := map[string]bool{}, 0, []string{}
+	for _, e := range slices.Backward(entries) {
+		if seen[e] {
+			continue
+		}
+		if bytes += len(e) + len(`""`+"\n"); len(kept) == historyMax || bytes > historyMaxBytes {
+			break
+		}
+		seen[e] = true
+		kept = append(kept, e)
+	}
+	slices.Reverse(kept)
+	return kept
+}
+
+// remember takes a line into memory, for this session.
+func (h *lineHistory) remember(line string) {
+	h.all() // what cannot be read was told when it was asked for
+	if strings.TrimSpace(line) == "" || len(line) > historyEntryMax || len(h.entries) > 0 && h.entries[len(h.entries)-1] == line {
+		return
+	}
+	h.entries = append(h.entries, line)
+	if len(h.entries) > historyMax+historyMax/historySlack {
+		h.entries = boundHistory(h.entries)
+	}
+}
+
+// forget takes a line out of memory again.
+func (h *lineHistory) forget(line string) {
+	h.entries = slices.DeleteFunc(h.entries, func(e string) bool { return e == line })
+}
+
+// store adds one line to the file, which it makes if need be, and makes the file smaller where it is over its bounds. Two processes may
+// do so at once: a lock beside the file keeps one from writing to a file that the other is replacing.
+func (h *lineHistory) store(line string) error {
+	if h.path == "" || strings.TrimSpace(line) == "" || len(line) > historyEntryMax {
+		return nil
+	}
+	if err := makeHome(filepath.Dir(h.path)); err != nil {
+		return fmt.Errorf("keep the history: %w", err)
+	}
+	unlock := h.lock()
+	defer unlock()
+	size, err := h.append(line)
+	if err != nil {
+		return fmt.Errorf("keep the history: %w", err)
+	}
+	h.lines++
+	if size > historyMaxBytes+historyMaxBytes/historySlack || h.lines > historyMax+historyMax/historySlack {
+		if err := h.compact(); err != nil {
+			return fmt.Errorf("make the history smaller: %w", err)
+		}
+	}
+	return nil
+}
+
+// append writes one line in one write and gives the file's size.
+func (h *lineHistory) append(line string) (size int64, err error) {
+	if info, err := os.Lstat(h.path); err == nil && !info.Mode().IsRegular() {
+		return 0, fmt.Errorf("%s is no regular file", visibleLine(h.path))
+	}
+	f, err := os.OpenFile(h.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := f.Write(append(appendJSONString(nil, line), '\n')); err != nil {
+		return 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// compact writes what is within the bounds to a file beside and puts that in the place of the old one.
+func (h *lineHistory) compact() error {
+	b, err := h.read()
+	if err != nil {
+		return err
+	}
+	entries, _ := parseHistory(b)
+	return h.rewrite(entries)
+}
+
+func (h *lineHistory) rewrite(entries []string) error {
+	var out []byte
+	for _, e := range entries {
+		out = append(appendJSONString(out, e), '\n')
+	}
+	f, err := os.CreateTemp(filepath.Dir(h.path), historyFile+"-*") // 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(out)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), h.path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	h.lines = len(entries)
+	return nil
+}
+
+// clear forgets every entry, in memory and on disk.
+func (h *lineHistory) clear() error {
+	h.entries, h.loaded, h.lines = nil, true, 0
+	if _, err := os.Lstat(h.path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	unlock := h.lock()
+	defer unlock()
+	if err := h.rewrite(nil); err != nil {
+		return fmt.Errorf("clear the history: %w", err)
+	}
+	return nil
+}
+
+// lock waits for the file to be free and gives what frees it. It is a file that one process alone can create. When the wait is over the
+// work is done without it: a line kept twice or an old one lost is better than a prompt that does not come.
+func (h *lineHistory) lock() (unlock func()) {
+	name := h.path + ".lock"
+	for end := h.now().Add(historyLockWait); ; time.Sleep(2 * time.Millisecond) {
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err == nil {
+			return func() { f.Close(); os.Remove(name) }
+		}
+		if info, err := os.Stat(name); err == nil && h.now().Sub(info.ModTime()) > historyLockStale {
+			os.Remove(name)
+			continue
+		}
+		if !errors.Is(err, fs.ErrExist) || h.now().After(end) {
+			return func() {}
+		}
+	}
+}
+
+// historySearch is a search through the entries, newest first, and the place where it stands.
+type historySearch struct {
+	entries []string
+	query   string
+	at      int // of the match; len(entries) before the first
+	failed  bool
+}
+
+// find looks from place i on, towards older entries or newer ones. Without a match the place stays.
+func (s *historySearch) find(i int, older bool) {
+	step := 1
+	if older {
+		step = -1
+	}
+	for ; s.query != "" && i >= 0 && i < len(s.entries); i += step {
+		if strings.Contains(strings.ToLower(s.entries[i]), strings.ToLower(s.query)) {
+			s.at, s.failed = i, false
+			return
+		}
+	}
+	s.failed = s.query != ""
+}
+
+// match gives the entry found and where in it the query stands, in runes.
+func (s *historySearch) match() (line string, at int, ok bool) {
+	if s.at >= len(s.entries) {
+		return "", 0, false
+	}
+	line = s.entries[s.at]
+	if i := strings.Index(strings.ToLower(line), strings.ToLower(s.query)); i >= 0 && i <= len(line) {
+		at = len([]rune(strings.ToLower(line)[:i]))
+	}
+	return line, min(at, len([]rune(line))), true
+}
