@@ -362,6 +362,76 @@ func (a *app) lookupEnv(name string) (string, bool) {
 
 // redact takes every known secret out of a text.
 func (a *app) redact(s string) string { return a.known.text(s) }
+// redact takes every known secret out of a text: those of the vault, and the values of variables that are named like one. A
+// vault that cannot be read hides nothing less than the text.
+func (a *app) redact(s string) string {
+	a.mu.Lock()
+	known, isKnown := a.known, a.isKnown
+	a.mu.Unlock()
+	if isKnown {
+		return known.text(s)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), redactTimeout) // a text is redacted also after its call was cancelled
+	defer cancel()
+	r, err := a.redactor(ctx)
+	if err != nil {
+		return "[withheld: the vault's secrets cannot be read, so nothing can be redacted]"
+	}
+	return r.text(s)
+}
+
+func (a *app) redactor(ctx context.Context) (*redactor, error) {
+	a.mu.Lock()
+	known, isKnown, changes := a.known, a.isKnown, a.changes
+	a.mu.Unlock()
+	if isKnown {
+		return known, nil
+	}
+	v, err := a.vault(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := v.knownSecrets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, a.environSecrets()...)
+	rows, err := v.servers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		list = append(list, entrySecrets(row.serverEntry)...)
+	}
+	known = newRedactor(list)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.changes == changes { // else there may be one that was not read
+		a.known, a.isKnown = known, true
+	}
+	return known, nil
+}
+
+// environSecrets gives the values of variables that are named like a secret.
+func (a *app) environSecrets() (list []namedSecret) {
+	for _, kv := range a.out.Environ {
+		if k, value, ok := strings.Cut(kv, "="); ok && secretName(k) && len(value) >= secretEnvMin {
+			list = append(list, namedSecret{Name: k, Value: secret(value)})
+		}
+	}
+	return list
+}
+
+// redactTimeout bounds reading the secrets once.
+const redactTimeout = 5 * time.Second
+
+// secretsChanged makes the next redaction read the secrets anew.
+func (a *app) secretsChanged() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.known, a.isKnown = nil, false
+	a.changes++
+}
 
 // close ends the servers, the run log and the vault, in this order.
 func (a *app) close() error {

@@ -143,16 +143,18 @@ func (s *editSession) leave() error {
 
 // run reads keys until the line is done.
 func (s *editSession) run(ctx context.Context) (string, error) {
-	if err := s.typedAhead(); err != nil {
+	deed, err := s.typedAhead()
+	if err != nil {
 		return "", err
 	}
 	for {
 		if err := s.draw(); err != nil {
 			return "", err
 		}
-		deed, err := s.await(ctx)
-		if err != nil {
-			return "", errors.Join(err, s.finish())
+		if deed == deedNone {
+			if deed, err = s.await(ctx); err != nil {
+				return "", errors.Join(err, s.finish())
+			}
 		}
 		switch deed {
 		case deedSend:
@@ -169,6 +171,7 @@ func (s *editSession) run(ctx context.Context) (string, error) {
 				return "", err
 			}
 		}
+		deed = deedNone
 	}
 }
 
@@ -176,7 +179,7 @@ func (s *editSession) run(ctx context.Context) (string, error) {
 func (s *editSession) do(ctx context.Context, deed editDeed) error {
 	switch deed {
 	case deedCancel:
-		err := s.finish()
+		err := s.finishWith("^C\r\n")
 		s.line = newEditLine("", s.recall)
 		return err
 	case deedSuspend:
@@ -192,19 +195,20 @@ func (s *editSession) do(ctx context.Context, deed editDeed) error {
 }
 
 // typedAhead takes what was typed before the prompt. Its line ends are text: whoever pressed Enter then did not see what it would answer.
-func (s *editSession) typedAhead() error {
+func (s *editSession) typedAhead() (editDeed, error) {
 	ready, err := inputReady(s.in, 0)
 	if err != nil || !ready {
-		return err
+		return deedNone, err
 	}
 	b, err := s.read()
 	if err != nil {
-		return err
+		return deedNone, err
+	}
+	if err := s.write([]byte("\r\x1b[J")); err != nil { // what the terminal has echoed comes again with the prompt
+		return deedNone, err
 	}
 	if !slices.Contains(b, '\n') {
-		b = slices.Clone(b)
-		_, err := s.take(b)
-		return errors.Join(err, s.write([]byte("\r\x1b[J"))) // what the terminal has echoed comes again with the prompt
+		return s.take(b)
 	}
 	var text []rune
 	for _, k := range s.keys.feed(b) {
@@ -216,7 +220,7 @@ func (s *editSession) typedAhead() error {
 		}
 	}
 	s.line.typed([]rune(strings.Trim(string(text), "\n")))
-	return s.write([]byte("\r\x1b[J"))
+	return deedNone, nil
 }
 
 // await waits for keys, signals, a new size or the end of ctx, and gives the deed that a key asks for.
@@ -430,7 +434,9 @@ func (s *editSession) picturePart(height int) layout {
 }
 
 // finish leaves the text whole on the screen, and the cursor on a new row below it.
-func (s *editSession) finish() error {
+func (s *editSession) finish() error { return s.finishWith("\r\n") }
+
+func (s *editSession) finishWith(end string) error {
 	s.line.acceptMatch()
 	s.line.buf.cursor = len(s.line.buf.text)
 	s.measure()
@@ -440,7 +446,7 @@ func (s *editSession) finish() error {
 		err = s.write(s.picture.again(s.cols, false))
 		part = s.picturePart(0)
 	}
-	err = errors.Join(err, s.write(s.picture.frame(part, s.cols)), s.write([]byte("\r\n")))
+	err = errors.Join(err, s.write(s.picture.frame(part, s.cols)), s.write([]byte(end)))
 	s.picture.restart()
 	return err
 }

@@ -36,7 +36,7 @@ func runPrompt(ctx context.Context, c *invocation) error {
 	if !c.person || c.given("p") {
 		return usageError(`tai "PROMPT", or a prompt on standard input; tai help lists the commands`, "nothing to do")
 	}
-	return (&repl{invocation: c}).loop(c.life)
+	return (&repl{invocation: c, lines: newLines(c.app, commands())}).loop(c.life)
 }
 
 // pipedText reads what another program hands over.
@@ -283,11 +283,10 @@ func (s *jsonSink) completed(r turnResult) error {
 // repl is the prompt on a terminal.
 type repl struct {
 	*invocation
+	lines *replLines
 	agent *agent
 	sink  *textSink // of the agent
 }
-
-const replPrompt = "› "
 
 // loop reads lines until the end of input, /exit or two interrupts of an empty prompt. Else an interrupt ends the running turn or
 // command alone.
@@ -300,13 +299,11 @@ func (r *repl) loop(ctx context.Context) error {
 		fmt.Fprintln(r.stdout, visible(err.Error())+"\nSet OPENAI_API_KEY, or TAI_BASE_URL and TAI_MODEL for a local server.\nTools work without a model: /tools list, /call NAME k=v, /mcp list.")
 	}
 	for interrupted := false; ; {
-		line, err := r.readPrompt(ctx)
-		switch line = strings.TrimSpace(line); {
+		typed, err := r.lines.next(ctx)
+		switch line := strings.TrimSpace(typed); {
 		case errors.Is(err, errNoAnswer):
-			fmt.Fprintln(r.stdout)
 			return nil
 		case err != nil && ctx.Err() == nil && errors.Is(err, context.Canceled):
-			fmt.Fprintln(r.stdout)
 			if interrupted {
 				return nil
 			}
@@ -314,24 +311,16 @@ func (r *repl) loop(ctx context.Context) error {
 			fmt.Fprintln(r.stdout, "Ctrl-C again or /exit leaves")
 			continue
 		case err != nil:
-			fmt.Fprintln(r.stdout)
 			return err
 		case line == "/exit" || line == "/quit":
 			return nil
 		case line != "":
+			r.lines.keep(ctx, typed)
 			r.handleLine(ctx, line)
+			r.lines.done(ctx, typed)
 		}
 		interrupted = false
 	}
-}
-
-// readPrompt asks for a line; an interrupt ends the wait with context.Canceled, and only that. It is listened for before the prompt
-// shows, so that none is missed.
-func (r *repl) readPrompt(ctx context.Context) (string, error) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
-	defer stop()
-	fmt.Fprint(r.stdout, replPrompt)
-	return r.console.readLine(ctx)
 }
 
 // handleLine runs one line to its end; what goes wrong is told and the prompt goes on.
@@ -354,6 +343,9 @@ func (r *repl) handleLine(ctx context.Context, line string) {
 
 // slash runs a command of the tree in this run: /mcp list is tai mcp list, /call is /tools call.
 func (r *repl) slash(ctx context.Context, line string) error {
+	if done, err := r.lines.slash(ctx, line); done {
+		return err
+	}
 	words, err := splitWords(line)
 	if err != nil {
 		return usageError("quotes come in pairs", "%v", err)
@@ -380,7 +372,11 @@ func (r *repl) slash(ctx context.Context, line string) error {
 		return printHelp(r.stdout, commands(), command{}, inv.cmd.Path)
 	}
 	inv.app, inv.json, inv.life = r.app, inv.given("json"), r.life
-	return inv.cmd.Run(ctx, inv)
+	if err := inv.cmd.Run(ctx, inv); err != nil || inv.cmd.Path != "help" || len(inv.args) > 0 {
+		return err
+	}
+	r.lines.printKeys()
+	return nil
 }
 
 func (r *repl) turn(ctx context.Context, text string) error {
