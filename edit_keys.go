@@ -53,6 +53,7 @@ type key struct {
 const (
 	editPasteMax   = 1 << 20 // bytes of one pasted text; a longer one is refused whole
 	keySequenceMax = 64      // bytes of an escape sequence, beyond which it is noise
+	ss3Max         = 8       // bytes before the letter of ESC O
 )
 
 // keyDecoder holds what the last bytes have begun. The zero value is ready.
@@ -62,6 +63,7 @@ type keyDecoder struct {
 	pasting bool
 	over    bool // the paste is too long
 	quoting bool // inside a string sequence (OSC, DCS …), which is swallowed to its end
+	noise   bool // inside a sequence that is too long, which is swallowed to its end
 }
 
 const (
@@ -76,15 +78,18 @@ func (d *keyDecoder) feed(b []byte) []key {
 	for len(d.held) > 0 {
 		var n int
 		var k key
+		inside := d.quoting || d.noise
 		switch {
 		case d.pasting:
 			n, k = d.pasted()
 		case d.quoting:
 			n = d.quoted()
+		case d.noise:
+			n = d.swallowed()
 		default:
 			n, k = d.next(d.held)
 		}
-		if n == 0 {
+		if n == 0 && inside == (d.quoting || d.noise) { // else what broke a sequence off is read anew
 			break
 		}
 		d.held = d.held[n:]
@@ -99,12 +104,12 @@ func (d *keyDecoder) feed(b []byte) []key {
 }
 
 // pending reports an unfinished character, sequence or paste: after a while without input, flush says what it was.
-func (d *keyDecoder) pending() bool { return len(d.held) > 0 || d.pasting || d.quoting }
+func (d *keyDecoder) pending() bool { return len(d.held) > 0 || d.pasting || d.quoting || d.noise }
 
 // flush ends what is unfinished because nothing more comes: a lone ESC is a key, a cut character is replaced, the rest is dropped.
 func (d *keyDecoder) flush() []key {
 	held := d.held
-	d.held, d.quoting = nil, false
+	d.held, d.quoting, d.noise = nil, false, false
 	if d.pasting {
 		k := key{code: keyPaste, paste: append(d.text, held...), tooLong: d.over}
 		d.pasting, d.text, d.over = false, nil, false
@@ -170,6 +175,21 @@ func (d *keyDecoder) quoted() int {
 		return i + 2
 	}
 	return i + 1
+}
+
+// swallowed takes the rest of a sequence that is too long.
+func (d *keyDecoder) swallowed() int {
+	for i, c := range d.held {
+		if c >= 0x40 && c <= 0x7e {
+			d.noise = false
+			return i + 1
+		}
+		if c < 0x20 || c >= 0x7f {
+			d.noise = false
+			return i
+		}
+	}
+	return len(d.held)
 }
 
 // next reads one key off b; 0 says that more bytes are needed.
@@ -261,15 +281,16 @@ func (d *keyDecoder) csi(b []byte) (int, key) {
 		return 4, key{}
 	}
 	for i := 2; i < len(b); i++ {
+		if i == keySequenceMax {
+			d.noise = true
+			return i, key{}
+		}
 		switch c := b[i]; {
 		case c == '$' && rxvtShift(b[2:i]), c >= 0x40 && c <= 0x7e:
 			return d.csiKey(b[2:i], c, b, i+1)
 		case c < 0x20 || c >= 0x7f: // broken off; what broke it is read anew
 			return i, key{}
 		}
-	}
-	if len(b) > keySequenceMax {
-		return len(b), key{}
 	}
 	return 0, key{}
 }
@@ -424,13 +445,10 @@ func withMods(c keyCode, mods keyMods) key {
 // ss3 reads ESC O letter, with the modifiers that some terminals put before the letter.
 func ss3(b []byte) (int, key) {
 	i := 2
-	for i < len(b) && (b[i] >= '0' && b[i] <= '9' || b[i] == ';') {
+	for i < len(b) && i < ss3Max && (b[i] >= '0' && b[i] <= '9' || b[i] == ';') {
 		i++
 	}
 	if i == len(b) {
-		if i > keySequenceMax {
-			return i, key{}
-		}
 		return 0, key{}
 	}
 	num := csiNumbers(b[2:i])

@@ -50,16 +50,23 @@ func (w *layoutWriter) newRow(wraps bool) {
 	w.rows = append(w.rows, screenRow{})
 }
 
+// put adds one cluster. What stands for a character that is not shown itself, and a tab, may be parted at the end of a row: a terminal
+// would part it there too.
 func (w *layoutWriter) put(cluster []rune) {
-	width := clusterWidth(cluster)
-	if width > w.cols { // a long mark of a hidden character: piece by piece
-		text, _ := clusterText(cluster)
-		for _, r := range text {
-			w.add([]rune{r}, 1)
-		}
+	mark := shownRune(cluster[0])
+	if cluster[0] == '\t' {
+		mark = "    "[:editTabColumns]
+	}
+	if mark == "" {
+		w.add(cluster, clusterWidth(cluster))
 		return
 	}
-	w.add(cluster, width)
+	for _, r := range mark {
+		w.add([]rune{r}, 1)
+	}
+	if len(cluster) > 1 {
+		w.put(cluster[1:])
+	}
 }
 
 func (w *layoutWriter) add(cluster []rune, width int) {
@@ -109,6 +116,11 @@ func (e *editedText) write(w *layoutWriter) {
 		if e.text[i] == '\n' {
 			w.newRow(false)
 			w.text(e.more)
+			i++
+			continue
+		}
+		if r := e.text[i]; r >= 0x20 && r < 0x7f && (i+1 == len(e.text) || e.text[i+1] < 0x300) { // most of all text, and quick
+			w.add(e.text[i:i+1], 1)
 			i++
 			continue
 		}
@@ -222,8 +234,8 @@ func (r *renderer) write(cells []cell) {
 	for _, c := range cells {
 		r.out.WriteString(c.text)
 		r.col += c.width
-		if c.unsure && r.col < r.cols {
-			r.out.WriteString("\x1b[" + strconv.Itoa(r.col+1) + "G")
+		if c.unsure && r.col < r.cols { // the cursor is put where it belongs, and what a terminal drew beyond it goes
+			r.out.WriteString("\x1b[" + strconv.Itoa(r.col+1) + "G\x1b[K")
 		}
 	}
 }

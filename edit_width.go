@@ -195,15 +195,8 @@ func clusterText(cluster []rune) (shown string, unsure bool) {
 	if len(cluster) == 1 && r >= 0x20 && r < 0x7f {
 		return string(r), false
 	}
-	if r == '\t' {
-		return "    "[:editTabColumns], false
-	}
 	if mark := shownRune(r); mark != "" {
-		if len(cluster) == 1 {
-			return mark, false
-		}
-		rest, _ := clusterText(cluster[1:])
-		return mark + rest, true
+		return mark, false
 	}
 	if extendsCluster(r) && !isSkinTone(r) {
 		return "\u25cc" + string(cluster), true
