@@ -160,24 +160,33 @@ func (h *lineHistory) store(line string) error {
 	return nil
 }
 
-// append writes one line in one write and gives the file's size.
+// append writes one line in one write and gives the file's size. Where a crash has cut the last line, a new one is begun.
 func (h *lineHistory) append(line string) (size int64, err error) {
 	if info, err := os.Lstat(h.path); err == nil && !info.Mode().IsRegular() {
 		return 0, fmt.Errorf("%s is no regular file", visibleLine(h.path))
 	}
-	f, err := os.OpenFile(h.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(h.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if _, err := f.Write(append(appendJSONString(nil, line), '\n')); err != nil {
-		return 0, err
-	}
 	info, err := f.Stat()
 	if err != nil {
 		return 0, err
 	}
-	return info.Size(), nil
+	size = info.Size()
+	var last [1]byte
+	var entry []byte
+	if size > 0 {
+		if _, err := f.ReadAt(last[:], size-1); err != nil {
+			return 0, err
+		}
+		if last[0] != '\n' {
+			entry = append(entry, '\n')
+		}
+	}
+	n, err := f.Write(append(appendJSONString(entry, line), '\n'))
+	return size + int64(n), err
 }
 
 // compact writes what is within the bounds to a file beside and puts that in the place of the old one.
