@@ -46,6 +46,7 @@ type editSession struct {
 	shown   terminalMode // as found
 	restore func() error // the screen
 	raw     bool
+	queue   []key // read and not done yet
 	signals chan os.Signal
 	cols    int
 	rows    int
@@ -151,7 +152,9 @@ func (s *editSession) run(ctx context.Context) (string, error) {
 		if err := s.draw(); err != nil {
 			return "", err
 		}
-		if deed == deedNone {
+		if deed == deedNone && len(s.queue) > 0 {
+			deed = s.press(nil)
+		} else if deed == deedNone {
 			if deed, err = s.await(ctx); err != nil {
 				return "", errors.Join(err, s.finish())
 			}
@@ -180,6 +183,7 @@ func (s *editSession) do(ctx context.Context, deed editDeed) error {
 	switch deed {
 	case deedCancel:
 		err := s.finishWith("^C\r\n")
+		s.queue = nil
 		s.line = newEditLine("", s.recall)
 		return err
 	case deedSuspend:
@@ -271,8 +275,7 @@ func (s *editSession) heed(ctx context.Context) (deed editDeed, done bool, err e
 	default:
 	}
 	if cols, rows, ok := terminalSize(s.screen); ok && s.cols > 0 && (cols != s.cols || rows != s.rows) && s.paused == 0 {
-		err := s.write(s.picture.again(cols, s.reflows))
-		return deedNone, true, err
+		return deedNone, true, nil // drawing takes it in
 	}
 	return deedNone, false, nil
 }
@@ -372,8 +375,10 @@ func isLineEnd(k key) bool {
 }
 
 // press does keys in order, characters in a row at once. A line feed right behind text of the same burst is the Enter of a program that
-// types: a hand is slower. What follows a deed that ends the line is dropped.
+// types: a hand is slower. Keys behind a deed wait for it; those behind the line's end are dropped.
 func (s *editSession) press(keys []key) editDeed {
+	keys = append(s.queue, keys...)
+	s.queue = nil
 	var text []rune
 	flush := func() {
 		if len(text) > 0 {
@@ -395,6 +400,7 @@ func (s *editSession) press(keys []key) editDeed {
 			continue
 		}
 		if deed := s.line.press(k); deed != deedNone {
+			s.queue = slices.Clone(keys[i+1:])
 			return deed
 		}
 	}
@@ -413,15 +419,23 @@ func (s *editSession) draw() error {
 			return err
 		}
 	}
-	s.measure()
+	if err := s.measure(); err != nil {
+		return err
+	}
 	return s.write(s.picture.frame(s.picturePart(s.rows), s.cols))
 }
 
-func (s *editSession) measure() {
+// measure takes the screen's size. Where the width is another, what is shown is cleared, wherever the terminal has put it.
+func (s *editSession) measure() error {
+	before := s.cols
 	if cols, rows, ok := terminalSize(s.screen); ok {
 		s.cols, s.rows = cols, rows
 	}
 	s.cols, s.rows = max(s.cols, editMinColumns), max(s.rows, 1)
+	if before == 0 || before == s.cols {
+		return nil
+	}
+	return s.write(s.picture.again(s.cols, s.reflows))
 }
 
 func (s *editSession) picturePart(height int) layout {
@@ -439,11 +453,10 @@ func (s *editSession) finish() error { return s.finishWith("\r\n") }
 func (s *editSession) finishWith(end string) error {
 	s.line.acceptMatch()
 	s.line.buf.cursor = len(s.line.buf.text)
-	s.measure()
+	err := s.measure()
 	part := s.picturePart(s.rows)
-	var err error
 	if part.total > len(part.rows) && part.total <= editPrintRows {
-		err = s.write(s.picture.again(s.cols, false))
+		err = errors.Join(err, s.write(s.picture.again(s.cols, false)))
 		part = s.picturePart(0)
 	}
 	err = errors.Join(err, s.write(s.picture.frame(part, s.cols)), s.write([]byte(end)))
@@ -453,7 +466,6 @@ func (s *editSession) finishWith(end string) error {
 
 // say writes lines below what is shown; the text comes again below them.
 func (s *editSession) say(lines string) error {
-	s.measure()
 	cursor := s.line.buf.cursor
 	err := s.finish()
 	s.line.buf.cursor = cursor
@@ -495,7 +507,6 @@ func (s *editSession) completeWord(ctx context.Context) error {
 	if s.line.tabs < 2 {
 		return nil
 	}
-	s.measure()
 	return s.say(listColumns(c.list, s.cols))
 }
 

@@ -119,12 +119,13 @@ func boundHistory(entries []string) []string {
 	return kept
 }
 
-// remember takes a line into memory, for this session.
+// remember takes a line into memory, for this session. An entry that comes again stands where it came last.
 func (h *lineHistory) remember(line string) {
 	h.all() // what cannot be read was told when it was asked for
-	if strings.TrimSpace(line) == "" || len(line) > historyEntryMax || len(h.entries) > 0 && h.entries[len(h.entries)-1] == line {
+	if strings.TrimSpace(line) == "" || len(line) > historyEntryMax {
 		return
 	}
+	h.forget(line)
 	h.entries = append(h.entries, line)
 	if len(h.entries) > historyMax+historyMax/historySlack {
 		h.entries = boundHistory(h.entries)

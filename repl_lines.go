@@ -164,7 +164,7 @@ func (l *replLines) write(line string) {
 
 // keeps says whether a line may be kept. In doubt it may not.
 func (l *replLines) keeps(ctx context.Context, line string) bool {
-	if line == "" || line[0] == ' ' || line == "/exit" || line == "/quit" {
+	if line == "" || line[0] == ' ' || slices.Contains([]string{"/exit", "/quit", "/history clear"}, strings.TrimSpace(line)) {
 		return false
 	}
 	if words := strings.Fields(line); words[0] == "/secret" || words[0] == "/vault" {

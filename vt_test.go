@@ -64,6 +64,8 @@ func (v *vtScreen) write(b []byte) {
 			v.down()
 		case c == '\b':
 			v.x, v.pending = max(0, v.x-1), false
+		case c == '\t':
+			v.x = min(v.cols-1, v.x/8*8+8)
 		case c == 0x1b:
 			if n = v.escape(b); n == 0 {
 				v.partial = append([]byte(nil), b...)
