@@ -168,7 +168,9 @@ func TestF26PtyPaste(t *testing.T) {
 			}
 			e.sees(rows...)
 			e.keys("\r")
-			e.until(func() bool { return strings.Contains(e.screen.String(), "Three lines.") && strings.Contains(e.screen.String(), "· 12 in, 5 out") }, "the answer")
+			e.until(func() bool {
+				return strings.Contains(e.screen.String(), "Three lines.") && strings.Contains(e.screen.String(), "· 12 in, 5 out")
+			}, "the answer")
 			e.sees("›")
 			model.mu.Lock()
 			asked := string(model.requests[0])

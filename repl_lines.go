@@ -172,16 +172,7 @@ func (l *replLines) keeps(ctx context.Context, line string) bool {
 	} else if strings.HasPrefix(line, "/") && slices.ContainsFunc(words, tellsSecret) {
 		return false
 	}
-	if r := newRedactor(l.environSecrets()); r.text(line) != line {
-		return false
-	}
-	l.mu.Lock()
-	opened := l.store != nil
-	l.mu.Unlock()
-	if _, there, err := vaultPath(l.home); !opened && err == nil && !there {
-		return true // a line alone makes no vault
-	}
-	known, err := l.redactor(ctx)
+	known, err := l.known.redactor(ctx)
 	return err == nil && known.text(line) == line
 }
 
