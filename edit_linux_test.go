@@ -404,8 +404,12 @@ func TestTTY05EditTypedAhead(t *testing.T) {
 	r := newCLIRig(t)
 	r.addFake("fake", fakeStdio{})
 	e := r.editor(t, 60, 12)
-	e.keys("/call mcp_fake_sleep ms=300\r")
-	e.until(func() bool { return e.mode().echoes() }, "the command to run")
+	e.keys("/call mcp_fake_sleep ms=1000\r")
+	for end := time.Now().Add(termWait); !e.mode().echoes(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the command does not run")
+		}
+	}
 	e.keys("y\nnext thing")
 	e.sees("› y", "  next thing")
 	e.keys("\x15\x7f\x7f/mcp add x -- no-such-program-here\r")
