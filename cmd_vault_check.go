@@ -119,6 +119,7 @@ func tellReport(w io.Writer, r vaultReport) {
 		return
 	}
 	fmt.Fprintf(w, "%d bytes, %d of them free, %d in the journal; schema %d\n", r.Bytes, r.Free, r.Journal, r.Schema)
+	fmt.Fprintf(w, "seal: %s; %d of %d values open\n", r.Seal.Kind, r.Seal.Opened, r.Seal.Values)
 	for _, t := range r.Tables {
 		fmt.Fprintf(w, "%12d bytes %8d rows  %s\n", t.Bytes, t.Rows, visibleLine(t.Table))
 	}

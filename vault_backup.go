@@ -48,7 +48,7 @@ func (v *vault) backup(ctx context.Context, target string) (info backupInfo, err
 	}
 	temp, err := os.CreateTemp(filepath.Dir(target), filepath.Base(target)+backupTemp+"*")
 	if err != nil {
-		return info, backupFault(target, err)
+		return info, backupFault(err)
 	}
 	defer func() { // the temporary name is gone in the end, whatever came of it; with SQLite's journal, where it left one
 		for _, name := range []string{temp.Name(), temp.Name() + "-journal"} {
@@ -58,19 +58,19 @@ func (v *vault) backup(ctx context.Context, target string) (info backupInfo, err
 		}
 	}()
 	if err := errors.Join(temp.Chmod(0o600), temp.Close()); err != nil {
-		return info, backupFault(target, err)
+		return info, backupFault(err)
 	}
 	if info, err = v.copyInto(ctx, temp.Name()); err != nil {
-		return info, backupFault(target, err)
+		return info, backupFault(err)
 	}
 	info.Path = target
 	if err := syncPath(temp.Name()); err != nil {
-		return info, backupFault(target, err)
+		return info, backupFault(err)
 	}
 	if err := claim(temp.Name(), target); errors.Is(err, fs.ErrExist) {
 		return info, errBackupTaken
 	} else if err != nil {
-		return info, backupFault(target, err)
+		return info, backupFault(err)
 	}
 	return info, syncFolder(filepath.Dir(target))
 }
@@ -225,10 +225,10 @@ func tableNames(ctx context.Context, tx *sql.Tx) (names []string, err error) {
 // quoteName writes a name of the schema as SQL.
 func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// backupFault names the file that could not be written, not the vault.
-func backupFault(target string, err error) error {
-	if isDiskFull(err, runtime.GOOS) || errors.Is(err, errVaultFull) {
-		return fmt.Errorf("%s %w", target, errVaultFull)
+// backupFault calls a full disk by its name; it is that of the copy, which the deed names.
+func backupFault(err error) error {
+	if isDiskFull(err, runtime.GOOS) {
+		return errVaultFull
 	}
 	return err
 }

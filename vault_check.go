@@ -97,7 +97,8 @@ func (c vaultChecker) checkVault(ctx context.Context, path string, r *vaultRepor
 }
 
 // open opens the file for a check. A connection that may write empties the journal into the file when it ends as the last one, so
-// where there is a journal it may not; without one it may, for that one leaves no files of its own.
+// where there is a journal it may not; without one it may, for that one leaves no files of its own. The one exception is a journal on
+// a full disk whose "-shm" is gone: it can be read by locking the file alone, and then goes where the next command would bring it.
 func (c vaultChecker) open(ctx context.Context, path string, r *vaultReport) (*vault, error) {
 	_, _ = sqlite.OFDLocking(true) // see openVaultAs
 	head, err := c.readHead(path, r)

@@ -341,7 +341,7 @@ func TestVaultCheckRuns(t *testing.T) {
 	for range 2 {
 		r.tai("tools", "call", "text_search", "pattern=tea").ok()
 	}
-	r.tai("vault", "check").outHas(vaultFile + ": fine")
+	r.tai("vault", "check").outHas(vaultFile+": fine", "seal: key-file; 1 of 1 values open")
 	logs, err := filepath.Glob(filepath.Join(r.home, "runs", "*"+auditExtension))
 	if err != nil || len(logs) != 2 {
 		t.Fatalf("%v, %v", logs, err)

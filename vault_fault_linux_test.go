@@ -266,3 +266,20 @@ func TestVLT03Backup(t *testing.T) {
 		t.Errorf("from a full disk: %+v, %v", info, err)
 	}
 }
+
+// VLT-03: a vault on a full disk is checked, and nothing is written to it; so is one in a folder that nobody may write to.
+func TestVLT03Check(t *testing.T) {
+	disk := smallDisk(t, 1<<20)
+	home := filepath.Join(disk, "home")
+	vaultMade(t, home)
+	fillDisk(t, disk, 0)
+	if r := checkedVault(t, home); r.State != vaultFine || len(r.Problems) != 0 {
+		t.Errorf("full: %+v", r)
+	}
+	if err := syscall.Mount("", disk, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Skipf("it cannot be mounted read-only: %v", err)
+	}
+	if r := checkedVault(t, home); r.State != vaultFine || len(r.Problems) != 0 {
+		t.Errorf("read-only: %+v", r)
+	}
+}
