@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -66,7 +67,8 @@ type app struct {
 	bridge *mcpBridge
 	http   *http.Client
 
-	console  *console // nil where no person sits
+	serving  atomic.Bool // calls of others come in
+	console  *console    // nil where no person sits
 	mu       sync.Mutex
 	store    *vault
 	storeErr error
@@ -224,15 +226,6 @@ func configFolder(out outside) string {
 	return filepath.Join(user, ".config", "tai")
 }
 
-// keys is what this run can open a sealed vault with.
-func (a *app) keys() vaultKeys {
-	k := vaultKeys{}
-	if dir := configFolder(a.out); dir != "" {
-		k.Dir = filepath.Join(dir, "keys")
-	}
-	return k
-}
-
 // rootFolder resolves the workspace once, so that a link changed later moves nothing (ROO-05).
 func rootFolder(flag, dir string) (string, error) {
 	root, err := filepath.EvalSymlinks(absolute(flag, dir))
@@ -298,7 +291,9 @@ func (a *app) vault(ctx context.Context) (*vault, error) {
 		if err != nil && ctx.Err() != nil {
 			return nil, err // whoever gave up: the next one may try again
 		}
-		a.store, a.storeErr = store, err
+		if a.store, a.storeErr = store, err; err == nil && store.unwiped != nil {
+			fmt.Fprintln(a.stderr, "tai: "+visible(store.unwiped.Error()))
+		}
 	}
 	return a.store, a.storeErr
 }

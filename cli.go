@@ -145,6 +145,8 @@ func failure(err error) *cliError {
 		ce.Exit, ce.Hint = exitLogin, "the server wants a login"
 	case errors.Is(err, errNoAnswer):
 		ce.Exit, ce.Rule = exitRefused, ruleRefused
+	case errors.Is(err, errSealBroken) && ce.Hint == "":
+		ce.Hint = "tai secret delete or tai mcp remove drops what is named here; a backup may still hold it whole"
 	case errors.Is(err, errServerUnknown):
 		ce.Hint = "tai mcp list shows the names"
 	case errors.Is(err, errNotEnabled):

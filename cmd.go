@@ -19,6 +19,7 @@ type command struct {
 	Max     int // arguments it takes; -1 for any number
 	Store   storeUse
 	Origin  string // of its run log; "" means cli
+	Redacts bool   // what it prints or logs is redacted, so the vault's seal is opened before it runs
 	Alone   bool   // it needs no run: nothing is looked up, opened or checked for it
 	Run     func(context.Context, *invocation) error
 }

@@ -39,7 +39,7 @@ secret, tai offers to move it into the vault and to keep ${NAME} in its place.`,
 			Flags: []flagSpec{{Name: "name", Value: "NAME", Help: "the server's name"}, {Name: "header", Value: "'K: V'", Help: "a header for a remote server", Many: true},
 				{Name: "env", Value: "K=V", Help: "a variable for a started server", Many: true}, {Name: "cwd", Value: "DIR", Help: "the folder it starts in"}, {Name: "disabled", Help: "store it without enabling it"},
 				{Name: "move-secrets", Help: "move pasted secrets into the vault without asking"}, {Name: "keep-secrets", Help: "keep them in the entry without asking"}},
-			Max: -1, Store: storeWrite, Run: cmdMCPAdd},
+			Max: -1, Store: storeWrite, Redacts: true, Run: cmdMCPAdd},
 		{Path: "mcp list", Short: "stored servers with their transport, profiles and tools", Example: "tai mcp list --json", Store: storeRead, Run: cmdMCPList},
 		{Path: "mcp enable", Args: "SERVER", Short: "offer a server's tools in a profile", Example: "tai mcp enable files --profile work", Min: 1, Max: 1, Store: storeThere, Run: cmdMCPEnable},
 		{Path: "mcp disable", Args: "SERVER", Short: "stop offering a server's tools in a profile", Example: "tai mcp disable files", Min: 1, Max: 1, Store: storeThere, Run: cmdMCPDisable},
@@ -383,7 +383,7 @@ func cmdMCPList(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	rows, err := v.servers(ctx)
+	rows, mask, err := c.listedServers(ctx, v)
 	if err != nil {
 		return err
 	}
@@ -402,9 +402,9 @@ func cmdMCPList(ctx context.Context, c *invocation) error {
 			return err
 		}
 		s := summarize(row, tools, profile, login)
-		s.Command, s.URL = c.redact(s.Command), c.redact(s.URL)
+		s.Command, s.URL = mask(s.Command), mask(s.URL)
 		for i, a := range s.Args {
-			s.Args[i] = c.redact(a)
+			s.Args[i] = mask(a)
 		}
 		list = append(list, s)
 	}
@@ -423,6 +423,43 @@ func cmdMCPList(ctx context.Context, c *invocation) error {
 		fmt.Fprintf(c.stdout, "%s  %s  %s  %s  %s\n", visibleLine(s.Name), s.Transport, s.State, tools, visibleLine(what))
 	}
 	return nil
+}
+
+// listedServers gives the servers and what masks their texts. Where that would take asking for a passphrase, or the key file is gone, names
+// of headers and variables are left out, and only what looks like a secret is masked: a list asks nobody.
+func (c *invocation) listedServers(ctx context.Context, v *vault) ([]serverRow, func(string) string, error) {
+	locked, err := v.needsPassphrase(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	why := "the vault is sealed with a passphrase (TAI_PASSPHRASE, or TAI_PASSPHRASE_FILE, would open it)"
+	if locked = locked && !c.passphraseGiven(); !locked {
+		err := c.openSealed(ctx)
+		if !errors.Is(err, errKeyFileMissing) {
+			if err != nil {
+				return nil, nil, err
+			}
+			rows, err := v.servers(ctx)
+			return rows, c.redact, err
+		}
+		why = err.Error()
+	}
+	rows, err := v.serverList(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(rows) > 0 {
+		fmt.Fprintln(c.stderr, "tai: names of headers and variables are not shown: "+visible(why))
+	}
+	var known []namedSecret
+	for _, kv := range c.out.Environ {
+		name, value, _ := strings.Cut(kv, "=")
+		known = append(known, environSecrets(name, value)...)
+	}
+	for _, row := range rows {
+		known = append(known, entrySecrets(row.serverEntry)...)
+	}
+	return rows, newRedactor(known).text, nil
 }
 
 func cmdMCPEnable(ctx context.Context, c *invocation) error { return switchServer(ctx, c, true) }

@@ -14,12 +14,12 @@ import (
 func mcpCallCommands() []command {
 	return []command{
 		{Path: "mcp tools", Args: "[SERVER]", Short: "connect and list tools with their state", Example: "tai mcp tools files",
-			Flags: []flagSpec{{Name: "stored", Help: "from the vault alone, without connecting"}}, Max: 1, Store: storeThere, Run: cmdMCPTools},
+			Flags: []flagSpec{{Name: "stored", Help: "from the vault alone, without connecting"}}, Max: 1, Store: storeThere, Redacts: true, Run: cmdMCPTools},
 		{Path: "mcp call", Args: "SERVER TOOL [JSON|-|k=v…]", Short: "call one tool of a server",
 			Long:    "Arguments are one JSON object, - for standard input, or k=v words. In k=v a\nvalue that is JSON is taken as it is (n=3, on=true, list=[1,2]), any other as\ntext; k:=v is always text.",
-			Example: "tai mcp call files read_text_file path=README.md", Min: 2, Max: -1, Store: storeThere, Run: cmdMCPCall},
-		{Path: "mcp check", Args: "SERVER [TOOL]…", Short: "connect, show what changed and what is withheld", Example: "tai mcp check files", Min: 1, Max: -1, Store: storeThere, Run: cmdMCPCheck},
-		{Path: "mcp grant", Args: "SERVER TOOL…", Short: "show what changed in tools, and approve it", Example: "tai mcp grant files read_text_file", Min: 2, Max: -1, Store: storeThere, Run: cmdMCPGrant},
+			Example: "tai mcp call files read_text_file path=README.md", Min: 2, Max: -1, Store: storeThere, Redacts: true, Run: cmdMCPCall},
+		{Path: "mcp check", Args: "SERVER [TOOL]…", Short: "connect, show what changed and what is withheld", Example: "tai mcp check files", Min: 1, Max: -1, Store: storeThere, Redacts: true, Run: cmdMCPCheck},
+		{Path: "mcp grant", Args: "SERVER TOOL…", Short: "show what changed in tools, and approve it", Example: "tai mcp grant files read_text_file", Min: 2, Max: -1, Store: storeThere, Redacts: true, Run: cmdMCPGrant},
 	}
 }
 

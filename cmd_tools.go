@@ -13,11 +13,11 @@ const toolsSearchLimit = 20 // tools shown without --limit
 
 func toolCommands() []command {
 	return []command{
-		{Path: "tools list", Short: "the native tools and the bridged ones of the enabled servers", Example: "tai tools list --json", Store: storeRead, Run: cmdToolsList},
+		{Path: "tools list", Short: "the native tools and the bridged ones of the enabled servers", Example: "tai tools list --json", Store: storeRead, Redacts: true, Run: cmdToolsList},
 		{Path: "tools search", Args: "WORDS", Short: "find native and bridged tools by words, best first", Example: "tai tools search read a text file", Flags: []flagSpec{
 			{Name: "server", Value: "S", Help: "only of this server, or of this family of native tools"},
-			{Name: "limit", Value: "N", Help: fmt.Sprintf("at most this many (default %d)", toolsSearchLimit)}}, Min: 1, Max: -1, Store: storeRead, Run: cmdToolsSearch},
-		{Path: "tools call", Args: "NAME [JSON|-|k=v…]", Short: "call a native or bridged tool, with or without a model", Example: `tai tools call text_search pattern=func glob='*.go'`, Min: 1, Max: -1, Store: storeWrite, Run: cmdToolsCall},
+			{Name: "limit", Value: "N", Help: fmt.Sprintf("at most this many (default %d)", toolsSearchLimit)}}, Min: 1, Max: -1, Store: storeRead, Redacts: true, Run: cmdToolsSearch},
+		{Path: "tools call", Args: "NAME [JSON|-|k=v…]", Short: "call a native or bridged tool, with or without a model", Example: `tai tools call text_search pattern=func glob='*.go'`, Min: 1, Max: -1, Store: storeWrite, Redacts: true, Run: cmdToolsCall},
 		{Path: "tools digest", Args: "NAME JSON", Short: "the payload digest of one exact call", Example: `tai tools digest shell_run '{"command":"make test"}'`, Min: 2, Max: 2, Store: storeRead, Run: cmdToolsDigest},
 	}
 }
@@ -34,7 +34,7 @@ func (a *app) nativeTools() ([]tool, error) {
 	}
 	tools := fileTools(w)
 	tools = append(tools, searchTools(w)...)
-	tools = append(tools, shellTools(w, func() []string { return a.out.Environ })...)
+	tools = append(tools, shellTools(w, a.commandEnviron)...)
 	tools = append(tools, askTools(person)...)
 	tools = append(tools, findTools(func() (toolFinder, error) { return a.toolbox() })...)
 	return append(tools, mcpTools(a.bridge, a.goos)...), nil

@@ -31,8 +31,8 @@ func vaultCommands() []command {
 		{Path: "profile create", Args: "NAME", Short: "make a profile; no server is enabled in it", Example: "tai profile create work", Min: 1, Max: 1, Store: storeWrite, Run: cmdProfileCreate},
 		{Path: "profile delete", Args: "NAME", Short: "delete a profile", Example: "tai profile delete work", Min: 1, Max: 1, Store: storeThere, Run: cmdProfileDelete},
 		{Path: "record list", Short: "kept results with size and origin", Example: "tai record list --limit 10", Flags: []flagSpec{limit}, Store: storeRead, Run: cmdRecordList},
-		{Path: "record show", Args: "ID", Short: "print a record", Example: "tai record show r-7k2m", Min: 1, Max: 1, Store: storeRead, Run: cmdRecordShow},
-		{Path: "record search", Args: "WORDS", Short: "find records by their words", Example: "tai record search invoice 2026", Flags: []flagSpec{limit}, Min: 1, Max: -1, Store: storeRead, Run: cmdRecordSearch},
+		{Path: "record show", Args: "ID", Short: "print a record", Example: "tai record show r-7k2m", Min: 1, Max: 1, Store: storeRead, Redacts: true, Run: cmdRecordShow},
+		{Path: "record search", Args: "WORDS", Short: "find records by their words", Example: "tai record search invoice 2026", Flags: []flagSpec{limit}, Min: 1, Max: -1, Store: storeRead, Redacts: true, Run: cmdRecordSearch},
 		{Path: "record delete", Args: "ID", Short: "delete a record", Example: "tai record delete r-7k2m", Min: 1, Max: 1, Store: storeThere, Run: cmdRecordDelete},
 	}
 }

@@ -324,6 +324,14 @@ func docVault(t *testing.T, r *docRig, do func(int, string, ...string) string) {
 		t.Fatal(err)
 	}
 	do(1, "", "vault", "check")
+	do(0, "", "vault", "status")
+	do(0, "", "vault", "rekey")
+	r.env["TAI_PASSPHRASE"] = "a-passphrase-kept"
+	do(0, "", "vault", "seal", "--passphrase")
+	do(0, "", "vault", "status")
+	do(0, "", "vault", "seal", "--key-file")
+	do(0, "", "vault", "unseal", "--yes")
+	do(0, "", "vault", "seal")
 }
 
 // TestDocEvents holds the lines of a turn with --json to mcp.md.

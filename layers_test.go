@@ -37,7 +37,7 @@ var layerOf = map[string]float64{
 	"cmd_serve.go": 6.2, "cmd_resolve.go": 6.4, "repl.go": 6.5,
 	"audit_line.go": 2.05, "audit_verify.go": 2.1,
 	"audit_report_style.go": 0.0, "audit_report.go": 2.3, "audit_report_svg.go": 5.95, "audit_report_html.go": 5.96, "cmd_audit_report.go": 6.3, "audit_head.go": 0.4, "vault_audit.go": 1.2, "audit_keep.go": 1.9, "audit_runs.go": 2.2, "audit_deed.go": 2.1,
-	"vault_keys.go": 0.4, "vault_seal.go": 1.05, "vault_reseal.go": 1.15, "cmd_seal.go": 6.2,
+	"vault_keys.go": 0.4, "vault_seal.go": 1.05, "vault_reseal.go": 1.15, "cmd_seal.go": 6.2, "app_seal.go": 6.05,
 	"vault_backup.go": 1.2, "vault_check_report.go": 0.15, "vault_check_rows.go": 1.25, "vault_check_seal.go": 1.3, "vault_check_files.go": 2.25, "vault_check.go": 2.3, "cmd_vault_check.go": 6.2,
 	"edit_keys.go": 0.0, "edit_width.go": 0.05, "edit_buffer.go": 0.1, "edit_render.go": 0.1, "edit_complete.go": 0.15, "edit_history.go": 0.35, "edit_line.go": 0.4, "edit.go": 5.7, "edit_outside.go": 5.95,
 	"repl_complete.go": 6.45, "repl_lines.go": 6.46,

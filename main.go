@@ -85,6 +85,10 @@ func execute(ctx context.Context, inv *invocation, out outside) error {
 	if a.profileFlag != "" {
 		_, err = a.profile(ctx)
 	}
+	if err == nil && inv.cmd.Redacts {
+		err = a.unlock(ctx)
+	}
+	a.serving.Store(true)
 	if err == nil {
 		err = inv.cmd.Run(ctx, inv)
 	}
@@ -102,7 +106,7 @@ func execute(ctx context.Context, inv *invocation, out outside) error {
 
 // promptCommand is tai without a command: the prompt, one turn, or the server.
 func promptCommand() command {
-	return command{Args: `["PROMPT"]`, Short: "the prompt, or one turn", Example: `tai "what changed in this repository today?"`, Max: 1, Store: storeWrite, Origin: "repl", Flags: []flagSpec{
+	return command{Args: `["PROMPT"]`, Short: "the prompt, or one turn", Example: `tai "what changed in this repository today?"`, Max: 1, Store: storeWrite, Origin: "repl", Redacts: true, Flags: []flagSpec{
 		{Name: "p", Help: "one turn with what stands on standard input, then exit"},
 		{Name: "serve-mcp", Value: "KEY", Help: "serve tai's tools over HTTP; KEY, env:NAME or file:PATH"},
 		{Name: "mcp-port", Value: "N", Help: "port of --serve-mcp (default TAI_MCP_PORT, else 8765)"},

@@ -465,7 +465,7 @@ func (b *mcpBridge) table(ctx context.Context) (defs []sourceTool, back map[stri
 	if err != nil {
 		return nil, nil, err
 	}
-	rows, err := v.servers(ctx)
+	rows, err := v.serverList(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

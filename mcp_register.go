@@ -526,6 +526,11 @@ func (b *mcpBridge) remove(ctx context.Context, server, yes string) error {
 	if errors.Is(err, errNotFound) {
 		return fmt.Errorf("%w as %s", errServerUnknown, quoteClip(server))
 	}
+	if errors.Is(err, errSealBroken) { // removing it is the way out
+		var rows []serverRow
+		rows, err = v.serverList(ctx)
+		row = rows[max(0, slices.IndexFunc(rows, func(r serverRow) bool { return r.Name == server }))]
+	}
 	if err != nil {
 		return err
 	}

@@ -136,8 +136,8 @@ func (o *openedSeal) wrap(wrapping []byte) (err error) {
 	return err
 }
 
-// openSeal opens the data key of a state with its wrapping key; errSealBroken for another one.
-func openSeal(state sealState, text string, wrapping []byte) (*openedSeal, error) {
+// openState opens the data key of a state with its wrapping key; errSealBroken for another one.
+func openState(state sealState, text string, wrapping []byte) (*openedSeal, error) {
 	key, err := unwrapKey(wrapping, state.Wrapped, state.about()...)
 	if err != nil {
 		return nil, err

@@ -72,6 +72,29 @@ func (v *vault) underSeal(ctx context.Context, begin func(context.Context, func(
 	return v.fault(errVaultBusy)
 }
 
+// openSeal makes sure that sealed values can be read. It may ask the person.
+func (v *vault) openSeal(ctx context.Context) error {
+	return v.viewSealed(ctx, func(*sql.Tx, *sealer) error { return nil })
+}
+
+// needsPassphrase reports whether the next sealed value that is read will take a passphrase.
+func (v *vault) needsPassphrase(ctx context.Context) (needs bool, err error) {
+	err = v.view(ctx, func(tx *sql.Tx) error {
+		row, err := storedSeal(ctx, tx)
+		if err != nil || row == "" {
+			return err
+		}
+		state, err := parseSealState(row)
+		if err != nil {
+			return fmt.Errorf("vault %s %w", v.path, err)
+		}
+		have := v.seals.get()
+		needs = state.Kind == sealByPassphrase && (have == nil || have.state.Key != state.Key)
+		return nil
+	})
+	return needs, err
+}
+
 // storedSeal gives the stored state of the seal, "" in a vault from before it.
 func storedSeal(ctx context.Context, tx *sql.Tx) (row string, err error) {
 	err = tx.QueryRowContext(ctx, `SELECT value FROM settings WHERE key = ?`, settingSeal).Scan(&row)
@@ -123,7 +146,7 @@ func (v *vault) openRow(ctx context.Context, row string, have *openedSeal, wrapp
 	if err != nil {
 		return nil, err
 	}
-	opened, err := openSeal(state, row, key)
+	opened, err := openState(state, row, key)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", errWrongKeyFile, keyFilePath(v.keys.Dir, state.ID))
 	}
@@ -150,7 +173,7 @@ func (v *vault) openByPassphrase(ctx context.Context, state sealState, row strin
 			break
 		}
 		var opened *openedSeal
-		if opened, err = openSeal(state, row, key); err == nil {
+		if opened, err = openState(state, row, key); err == nil {
 			return opened, nil
 		}
 		err, why = errWrongPassphrase, "wrong; passphrase of the vault"
