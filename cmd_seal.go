@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -163,8 +164,16 @@ func cmdVaultSeal(ctx context.Context, c *invocation) error {
 	return c.sealDeed(ctx, req, deed{Kind: "vault-seal", Subject: to}, change)
 }
 
+// vaultThere gives the vault, and an error where none is: nothing is to be made just to be unsealed.
+func (c *invocation) vaultThere(ctx context.Context) (*vault, error) {
+	if path, there, err := vaultPath(c.home); err != nil || !there {
+		return nil, cmp.Or(err, fmt.Errorf("there is no vault yet at %s", visibleLine(path)))
+	}
+	return c.vault(ctx)
+}
+
 func cmdVaultUnseal(ctx context.Context, c *invocation) error {
-	v, err := c.vault(ctx)
+	v, err := c.vaultThere(ctx)
 	if err != nil {
 		return err
 	}
@@ -189,7 +198,7 @@ func cmdVaultUnseal(ctx context.Context, c *invocation) error {
 }
 
 func cmdVaultRekey(ctx context.Context, c *invocation) error {
-	v, err := c.vault(ctx)
+	v, err := c.vaultThere(ctx)
 	if err != nil {
 		return err
 	}

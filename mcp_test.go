@@ -12,6 +12,7 @@ func testFakes() map[string]func() {
 	return map[string]func(){
 		"vault-writer": fakeVaultWriter, "vault-registrar": fakeVaultRegistrar,
 		"vault-modes": fakeVaultModes, "vault-locked": fakeVaultLocked, "vault-limited": fakeVaultLimited,
+		"vault-resealer": fakeVaultResealer, "vault-holder": fakeVaultHolder,
 		"audit-writer": fakeAuditWriter,
 		"tai":          main,
 		"stdio":        fakeStdioMain, "stdio-parent": fakeStdioParent, "bench-client": fakeBenchClient,

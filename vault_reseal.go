@@ -94,7 +94,11 @@ func (v *vault) rekey(ctx context.Context) (_ resealed, err error) {
 }
 
 // settleSeal seals a vault from before the seal, and finishes a wipe that was cut short. It is called once, at an open for writing.
-func (v *vault) settleSeal(ctx context.Context) (err error) {
+func (v *vault) settleSeal(ctx context.Context) error {
+	return v.settleSealFor(ctx, scrubOpenWait, scrubWait)
+}
+
+func (v *vault) settleSealFor(ctx context.Context, openWait, wait time.Duration) (err error) {
 	var row string
 	var unwiped bool
 	err = v.view(ctx, func(tx *sql.Tx) (err error) {
@@ -107,7 +111,7 @@ func (v *vault) settleSeal(ctx context.Context) (err error) {
 	case err != nil:
 		return err
 	case row == "":
-		r, err := v.reseal(ctx, false, func(from *openedSeal) (*openedSeal, error) {
+		r, err := v.resealFor(ctx, wait, false, func(from *openedSeal) (*openedSeal, error) {
 			if from.text != "" {
 				return nil, errNothingNew // another process has just sealed it
 			}
@@ -118,14 +122,19 @@ func (v *vault) settleSeal(ctx context.Context) (err error) {
 		}
 		v.unwiped = r.Unwiped
 	case unwiped:
-		v.unwiped = v.scrub(ctx, scrubOpenWait)
+		v.unwiped = v.scrub(ctx, openWait)
 	}
 	return nil
 }
 
 // reseal replaces the seal by what maker makes of it, or leaves it where that is errNothingNew. wrapping: maker needs the key that wraps the
 // data key. A key file that came to no use is removed again.
-func (v *vault) reseal(ctx context.Context, wrapping bool, maker func(from *openedSeal) (*openedSeal, error)) (r resealed, err error) {
+func (v *vault) reseal(ctx context.Context, wrapping bool, maker func(from *openedSeal) (*openedSeal, error)) (resealed, error) {
+	return v.resealFor(ctx, scrubWait, wrapping, maker)
+}
+
+// resealFor is reseal with its own bound on the wait for others.
+func (v *vault) resealFor(ctx context.Context, wait time.Duration, wrapping bool, maker func(from *openedSeal) (*openedSeal, error)) (r resealed, err error) {
 	for range sealTries {
 		var row string
 		err := v.view(ctx, func(tx *sql.Tx) (err error) {
@@ -157,7 +166,7 @@ func (v *vault) reseal(ctx context.Context, wrapping bool, maker func(from *open
 			return r, err
 		}
 		v.seals.put(to)
-		r = resealed{From: from.state, To: to.state, Changed: true, Unwiped: v.scrub(ctx, scrubWait)}
+		r = resealed{From: from.state, To: to.state, Changed: true, Unwiped: v.scrub(ctx, wait)}
 		if from.state.Kind == sealByKeyFile {
 			r.OldKey = keyFilePath(v.keys.Dir, from.state.ID)
 		}
