@@ -538,7 +538,7 @@ func TestAuditHeadSealed(t *testing.T) {
 	if err := errors.Join(err, v.close()); err != nil {
 		t.Fatal(err)
 	}
-	r.tai("tools", "call", "shell_run", "command=touch made").fails(exitFailed, "is not begun", "passphrase")
+	r.tai("tools", "call", "shell_run", "command=touch made").fails(exitFailed, "sealed with a passphrase")
 	if _, err := os.Stat(filepath.Join(r.dir, "made")); err == nil {
 		t.Error("the tool ran")
 	}
