@@ -95,7 +95,7 @@ func TestSealKeepsSecretsOutOfFiles(t *testing.T) {
 	gone := map[string]bool{}
 	for i := range 5 {
 		gone[planted[3*i]] = true // S0, S3 … are the planted 0, 3 …
-		for k := range 3 { // its tokens go with a server
+		for k := range 3 {        // its tokens go with a server
 			gone[planted[22+3*(8-i)+k]] = true
 		}
 	}
