@@ -140,6 +140,7 @@ func (a *app) newPolicy(flags map[string][]string, get func(string) string) (*po
 	if ws.Mode != "" {
 		cfg.Mode, cfg.ModeGiven = ws.Mode, ws.Mode == modeReadOnly
 	}
+	cfg.SavePreset = a.savePreset
 	cfg.Show = func(line string) { fmt.Fprintln(a.stderr, "tai: "+line) }
 	modes := 0
 	for flag, mode := range map[string]string{"auto": string(modeAllow), "yolo": string(modeDanger), "permission-mode": get("permission-mode")} {
@@ -170,8 +171,8 @@ func (a *app) trustedFile(sha256 string) bool {
 	if err != nil {
 		return false // in doubt it widens nothing
 	}
-	value, err := v.setting(ctx, "trusted-file:"+sha256)
-	return err == nil && value != ""
+	trusted, err := v.trustedFile(ctx, sha256)
+	return err == nil && trusted
 }
 
 // homeFolder finds tai's data folder: the flag, TAI_HOME, else the system's place for application data.

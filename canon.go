@@ -65,7 +65,20 @@ func bridgedSubject(server, tool string) string {
 	if strings.ContainsAny(server, "%/") {
 		server = strings.ReplaceAll(strings.ReplaceAll(server, "%", "%25"), "/", "%2F")
 	}
-	return "mcp:" + server + "/" + tool
+	return bridgedSubjectPrefix + server + "/" + tool
+}
+
+// bridgedSubjectPrefix begins the name of every bridged tool, and of no native one.
+const bridgedSubjectPrefix = "mcp:"
+
+// subjectTool takes a bridgedSubject apart; false for any other name.
+func subjectTool(subject string) (server, tool string, ok bool) {
+	rest, ok := strings.CutPrefix(subject, bridgedSubjectPrefix)
+	if server, tool, found := strings.Cut(rest, "/"); ok && found {
+		server = strings.ReplaceAll(strings.ReplaceAll(server, "%2F", "/"), "%25", "%")
+		return server, tool, bridgedSubject(server, tool) == subject
+	}
+	return "", "", false
 }
 
 // sha256Hex is the SHA-256 of b in lower-case hex.

@@ -37,6 +37,7 @@ func (a *app) nativeTools() ([]tool, error) {
 	tools = append(tools, shellTools(w, a.commandEnviron)...)
 	tools = append(tools, askTools(person)...)
 	tools = append(tools, findTools(func() (toolFinder, error) { return a.toolbox() })...)
+	tools = append(tools, policyTools(func() (policyForeseer, error) { return a.toolbox() })...)
 	return append(tools, mcpTools(a.bridge, a.goos)...), nil
 }
 
@@ -173,21 +174,29 @@ func cmdToolsDigest(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	name := c.args[0]
-	if !strings.HasPrefix(name, "mcp:") && !c.nativeName(name) {
-		_, back, err := c.bridge.table(ctx)
-		if err != nil {
-			return err
-		}
-		ref, ok := back[name]
-		if !ok {
-			return fmt.Errorf("%w: %s", errNoSuchTool, quoteClip(name))
-		}
-		name = bridgedSubject(ref.Server, ref.Tool)
+	name, err := c.digestName(ctx, c.args[0])
+	if err != nil {
+		return err
 	}
 	digest, err := payloadDigest(name, args)
 	if err != nil {
 		return err
 	}
 	return c.done(map[string]string{"tool": name, "digest": digest}, "%s", digest)
+}
+
+// digestName is the name under which a tool is decided and digested: a native tool's own, mcp:SERVER/TOOL of a bridged one.
+func (c *invocation) digestName(ctx context.Context, name string) (string, error) {
+	if strings.HasPrefix(name, bridgedSubjectPrefix) || c.nativeName(name) {
+		return name, nil
+	}
+	_, back, err := c.bridge.table(ctx)
+	if err != nil {
+		return "", err
+	}
+	ref, ok := back[name]
+	if !ok {
+		return "", fmt.Errorf("%w: %s", errNoSuchTool, quoteClip(name))
+	}
+	return bridgedSubject(ref.Server, ref.Tool), nil
 }

@@ -261,11 +261,29 @@ func docServers(t *testing.T, r *docRig, do func(int, string, ...string) string,
 	do(0, "", "tools", "search", "echo")
 	do(0, "", "tools", "call", "mcp_list")
 	do(0, "", "tools", "digest", "file_read", `{"path":"x"}`)
+	docApprovals(r, do)
 	do(0, "", "mcp", "disable", "web")
 	do(0, "", "mcp", "enable", "web")
 	do(0, "", "mcp", "remove", "web", "--yes")
 	do(0, `{"mcpServers":{"a":{"command":"x","args":["y"],"env":{"A":"b"},"cwd":"/tmp","enabled_tools":["t"],"disabled_tools":["u"],"disabled":true},"b":{"url":"http://127.0.0.1/","headers":{"X":"y"}}}}`, "mcp", "normalize")
 	do(2, "no config", "mcp", "normalize")
+}
+
+// docApprovals runs the commands about presets, of which each has a field that no other has.
+func docApprovals(r *docRig, do func(int, string, ...string) string) {
+	do(0, "", "approval", "grant", "mcp:fake/echo", "--arg", "text=a*", "--yes")
+	do(0, "", "approval", "grant", "shell_run", "--command", "go test", "--yes")
+	for _, words := range [][]string{{"--arg", "path=x"}, {"--command", "git push"}} {
+		do(0, "", append([]string{"approval", "deny", "shell_run"}, words...)...)
+	}
+	var doc struct{ Presets []preset }
+	if err := json.Unmarshal([]byte(do(0, "", "approval", "list")), &doc); err != nil || len(doc.Presets) != 4 {
+		r.t.Fatalf("%+v, %v", doc, err)
+	}
+	for _, ps := range doc.Presets {
+		do(0, "", "approval", "revoke", ps.ID, "--yes")
+	}
+	do(0, "", "approval", "digest", "file_read", `{"path":"x"}`)
 }
 
 // docVault runs the commands about what the vault keeps and what the run log holds.

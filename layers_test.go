@@ -41,6 +41,7 @@ var layerOf = map[string]float64{
 	"vault_backup.go": 1.2, "vault_check_report.go": 0.15, "vault_check_rows.go": 1.25, "vault_check_seal.go": 1.3, "vault_check_files.go": 2.25, "vault_check.go": 2.3, "cmd_vault_check.go": 6.2,
 	"edit_keys.go": 0.0, "edit_width.go": 0.05, "edit_buffer.go": 0.1, "edit_render.go": 0.1, "edit_complete.go": 0.15, "edit_history.go": 0.35, "edit_line.go": 0.4, "edit.go": 5.7, "edit_outside.go": 5.95,
 	"repl_complete.go": 6.45, "repl_lines.go": 6.46,
+	"vault_trust.go": 1.2, "policy_store.go": 2.07, "tools_foresee.go": 3.05, "tool_policy.go": 4.0, "mcp_bridge_foresee.go": 4.45, "cmd_approval.go": 6.35, "app_approvals.go": 6.05,
 	"main.go": 7,
 }
 

@@ -62,10 +62,7 @@ func (b *mcpBridge) admit(ctx context.Context, ref toolRef, call toolCall, args 
 	if r := refuseTool(ref, pinned); r.Rule != "" {
 		return nil, r, nil
 	}
-	d, err := b.cfg.Policy.approve(ctx, policyRequest{
-		Tool: bridgedSubject(ref.Server, ref.Tool), Server: ref.Server, Args: args, Digest: digest, Pin: pinned.Hash, Person: call.Person,
-		Destructive: true, // whatever the server says of it: foreign hints relax nothing
-	})
+	d, err := b.cfg.Policy.approve(ctx, bridgedRequest(ref, call, args, digest, pinned.Hash))
 	if err != nil {
 		return nil, toolResult{}, err
 	}
@@ -82,6 +79,14 @@ func (b *mcpBridge) admit(ctx context.Context, ref toolRef, call toolCall, args 
 		return nil, refused("pin", "the tool changed while this call was decided", "call it again"), nil
 	}
 	return view, refuseTool(ref, pinned), nil
+}
+
+// bridgedRequest is what the policy is asked about a bridged call.
+func bridgedRequest(ref toolRef, call toolCall, args json.RawMessage, digest, pin string) policyRequest {
+	return policyRequest{
+		Tool: bridgedSubject(ref.Server, ref.Tool), Server: ref.Server, Args: args, Digest: digest, Pin: pin, Person: call.Person,
+		Destructive: true, // whatever the server says of it: foreign hints relax nothing
+	}
 }
 
 // liveTool connects if need be and puts the live judgement of a tool into t.

@@ -28,6 +28,7 @@ const (
 	ruleOutside    = "outside the root"
 	ruleUnparsable = "unparsable command"
 	ruleArguments  = "arguments"
+	ruleUnknown    = "unknown tool" // of a forecast alone
 )
 
 const (
@@ -136,6 +137,42 @@ func (p *policy) approve(ctx context.Context, r policyRequest) (decision, error)
 		p.cfg.Show(p.shownLine(r))
 	}
 	return d, nil
+}
+
+// The outcomes of a policyForecast.
+const (
+	forecastAllow = "allow"
+	forecastAsk   = "ask"
+	forecastDeny  = "deny"
+)
+
+// policyForecast is what would happen to a call, without asking and without running it. Tool is its digest name.
+type policyForecast struct {
+	Tool     string `json:"tool"`
+	Decision string `json:"decision"` // one of the outcomes
+	Rule     string `json:"rule"`
+	Reason   string `json:"reason,omitempty"`
+	Hint     string `json:"hint,omitempty"`
+	Digest   string `json:"digest,omitempty"`
+	Mode     string `json:"mode"`
+}
+
+// foresee judges a call as approve would, and stops where a person would be asked.
+func (p *policy) foresee(r policyRequest) policyForecast {
+	d, ask := p.judge(&r)
+	f := policyForecast{Tool: r.Tool, Decision: forecastDeny, Rule: d.Rule, Reason: d.Reason, Hint: d.Hint, Digest: r.Digest, Mode: string(p.cfg.Mode)}
+	switch {
+	case d.Allow:
+		f.Decision = forecastAllow
+	case ask != "" && p.cfg.Prompter != nil:
+		f.Decision, f.Rule, f.Reason, f.Hint = forecastAsk, ruleMode+string(p.cfg.Mode), ask, ""
+	}
+	return f
+}
+
+// refuse is the forecast for a call that is turned away before the table is asked.
+func (p *policy) refuse(tool, digest, rule, reason, hint string) policyForecast {
+	return policyForecast{Tool: tool, Decision: forecastDeny, Rule: rule, Reason: reason, Hint: hint, Digest: digest, Mode: string(p.cfg.Mode)}
 }
 
 // judge is the table. It asks nobody: a non-empty ask is why a person must be asked, and the decision is then the refusal that
@@ -311,6 +348,9 @@ func (p *policy) settle(ctx context.Context, r policyRequest, answer consentAnsw
 		ps, err := p.cfg.SavePreset(ctx, want)
 		if err != nil {
 			d.Reason = "it runs now, but the preset was not saved: " + err.Error()
+			if p.cfg.Show != nil {
+				p.cfg.Show(p.redact(visibleLine(d.Reason)))
+			}
 			return d
 		}
 		p.mu.Lock()
@@ -407,8 +447,13 @@ func (p *policy) shownLine(r policyRequest) string {
 	if args == "" {
 		args = r.Server // an add, a remove or a grant: which server it is about
 	}
-	if p.cfg.Redact != nil {
-		args = p.cfg.Redact(args)
-	}
+	args = p.redact(args)
 	return "runs " + visibleLine(r.Tool) + " " + clip(visibleLine(args), shownLineMax)
+}
+
+func (p *policy) redact(s string) string {
+	if p.cfg.Redact == nil {
+		return s
+	}
+	return p.cfg.Redact(s)
 }

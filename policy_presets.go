@@ -19,6 +19,12 @@ import (
 	"time"
 )
 
+// The policy files in a workspace's .tai folder: its presets, and its mode and rate limits.
+const (
+	approvalsName = "approvals.json"
+	configName    = "config.json"
+)
+
 const (
 	policyFileMax   = 1 << 20 // bytes of a policy file
 	policyPresetMax = 1000    // presets of a file
@@ -260,7 +266,7 @@ type workspacePolicy struct {
 // relied on is an error that names it, and tai must not start: a lost deny is worse than no service (POL-09).
 func loadWorkspacePolicy(dir string, trusted func(sha256 string) bool) (workspacePolicy, error) {
 	var w workspacePolicy
-	for name, parse := range map[string]func([]byte, bool, *workspacePolicy) error{"config.json": parseConfigFile, "approvals.json": parseApprovals} {
+	for name, parse := range map[string]func([]byte, bool, *workspacePolicy) error{configName: parseConfigFile, approvalsName: parseApprovals} {
 		file := filepath.Join(dir, name)
 		b, err := readPolicyFile(dir, name)
 		if err == nil && b != nil {
@@ -354,7 +360,7 @@ func parseApprovals(b []byte, trusted bool, w *workspacePolicy) error {
 		w.Presets = append(w.Presets, ps)
 	}
 	if passed > 0 {
-		w.Notes = append(w.Notes, fmt.Sprintf("approvals.json: %d allow presets are passed over, nobody here confirmed this file", passed))
+		w.Notes = append(w.Notes, fmt.Sprintf("approvals.json: %d allow presets are passed over, nobody here confirmed this file; tai approval list --confirm shows it and asks", passed))
 	}
 	return nil
 }
@@ -386,7 +392,7 @@ func parseConfigFile(b []byte, trusted bool, w *workspacePolicy) error {
 		return err
 	}
 	if mode.rank() > modePrompt.rank() && !trusted {
-		w.Notes = append(w.Notes, fmt.Sprintf("config.json: permission_mode %s is passed over, nobody here confirmed this file", mode))
+		w.Notes = append(w.Notes, fmt.Sprintf("config.json: permission_mode %s is passed over, nobody here confirmed this file; tai approval list --confirm shows it and asks", mode))
 		return nil
 	}
 	w.Mode = mode

@@ -28,7 +28,7 @@ func mcpTools(b *mcpBridge, goos string) []tool {
 		{Name: "mcp_add", Family: "mcp", Core: true, Hints: toolHints{Destructive: true},
 			Description: "Bring an MCP server in from a pasted config, a run line, a URL or a stored name: shows what will run and asks, checks it live, stores and enables it, and gives its tools.",
 			Schema:      object(`"source"`, `"source":{"type":"string","minLength":1,"maxLength":1048576,"description":"JSON or TOML config text, a run line such as npx -y PACKAGE, a URL, or a stored name."},"name":{"type":"string","minLength":1,"maxLength":128,"description":"The server's name, for a source that has none."},`+profile),
-			own:         true, run: s.add},
+			own:         true, judge: alwaysAsked, run: s.add},
 		{Name: "mcp_list", Family: "mcp", Core: true, Hints: toolHints{ReadOnly: true, Idempotent: true},
 			Description: "List the stored MCP servers with transport, profiles, tool counts and pin state.",
 			Schema:      object(``, ``), Output: json.RawMessage(`{"type":"object","properties":{"servers":{"type":"array","items":{"type":"object"}}}}`), run: s.list},
@@ -37,14 +37,14 @@ func mcpTools(b *mcpBridge, goos string) []tool {
 		{Name: "mcp_disable", Family: "mcp", Core: true, Hints: toolHints{Destructive: true, Idempotent: true},
 			Description: "Disable an MCP server for a profile; it stays stored.", Schema: object(`"server"`, server+`,`+profile), run: s.disable},
 		{Name: "mcp_remove", Family: "mcp", Core: true, Hints: toolHints{Destructive: true, Idempotent: true},
-			Description: "Delete an MCP server with its profile rows, pins and tokens; asks first.", Schema: object(`"server"`, server), own: true, run: s.remove},
+			Description: "Delete an MCP server with its profile rows, pins and tokens; asks first.", Schema: object(`"server"`, server), own: true, judge: alwaysAsked, run: s.remove},
 		{Name: "mcp_tools", Family: "mcp", Core: true, Hints: toolHints{ReadOnly: true, Idempotent: true},
 			Description: "List the tools of the enabled MCP servers with their bridged names, descriptions and pin state, as last seen.",
 			Schema:      object(``, server), Output: json.RawMessage(`{"type":"object","properties":{"tools":{"type":"array","items":{"type":"object"}}}}`), run: s.tools},
 		{Name: "mcp_call", Family: "mcp", Core: true, Hints: toolHints{Destructive: true},
 			Description: "Call one tool of an enabled MCP server by its own name there; the same as calling its bridged name.",
 			Schema:      object(`"server","tool"`, server+`,"tool":{"type":"string","minLength":1,"description":"The tool's own name, as mcp_tools gives it."},"args":{"type":"object","description":"The tool's arguments (default: none)."}`),
-			own:         true, run: s.call},
+			own:         true, forecast: s.foresee, run: s.call},
 	}
 }
 
@@ -215,14 +215,35 @@ func (s mcpToolset) tools(ctx context.Context, c toolCall) (toolResult, error) {
 }
 
 func (s mcpToolset) call(ctx context.Context, c toolCall) (toolResult, error) {
+	ref, inner, err := innerCall(c)
+	if err != nil {
+		return toolResult{}, err
+	}
+	return s.bridge.callTool(ctx, ref, inner)
+}
+
+// innerCall gives the bridged call that an mcp_call is.
+func innerCall(c toolCall) (toolRef, toolCall, error) {
 	var args struct {
 		Server, Tool string
 		Args         json.RawMessage
 	}
-	if err := mcpArgs(c, &args); err != nil {
-		return toolResult{}, err
-	}
+	err := mcpArgs(c, &args)
 	inner := c
 	inner.Name, inner.Args = args.Tool, args.Args
-	return s.bridge.callTool(ctx, toolRef{args.Server, args.Tool}, inner)
+	return toolRef{args.Server, args.Tool}, inner, err
+}
+
+// foresee says what would happen to the bridged call that an mcp_call is.
+func (s mcpToolset) foresee(ctx context.Context, c toolCall) (policyForecast, error) {
+	ref, inner, err := innerCall(c)
+	if err != nil {
+		return policyForecast{}, err
+	}
+	return s.bridge.foreseeTool(ctx, ref, inner)
+}
+
+// alwaysAsked judges what the policy asks about whoever calls: which command or address, the arguments alone do not show.
+func alwaysAsked(toolCall) policyRequest {
+	return policyRequest{Destructive: true, Always: true, Yes: "--auto"}
 }

@@ -46,6 +46,9 @@ type tool struct {
 	// schema, and nobody asks or records before it.
 	own bool
 
+	// forecast, if set, says what would happen to a call whose effect is another tool's.
+	forecast func(ctx context.Context, c toolCall) (policyForecast, error)
+
 	// unattended is set for a tool that talks to the person: true means that none sits there, and the call is refused. Such a tool
 	// never runs beside another.
 	unattended func(c toolCall) bool
@@ -89,6 +92,7 @@ type toolSource interface {
 	offered(ctx context.Context) ([]sourceTool, error)
 	owns(name string) bool
 	call(ctx context.Context, c toolCall) (toolResult, error)
+	foresee(ctx context.Context, c toolCall) (f policyForecast, known bool, err error)
 }
 
 // toolbox is safe for concurrent calls.
@@ -256,10 +260,18 @@ func (e *toolEntry) request(c toolCall, digest string) policyRequest {
 	return req
 }
 
+// needsPerson is the refusal of a tool that talks to the person where none sits; its Rule is "" otherwise.
+func (e *toolEntry) needsPerson(c toolCall) decision {
+	if e.tool.unattended == nil || !e.tool.unattended(c) {
+		return decision{}
+	}
+	return decision{Rule: toolRulePerson, Reason: "no person sits here to answer", Hint: "run tai on a terminal, or go on without the answer"}
+}
+
 // decide asks the policy. A question that could not be put means no (R8).
 func (t *toolbox) decide(ctx context.Context, e *toolEntry, c toolCall, req policyRequest) decision {
-	if e.tool.unattended != nil && e.tool.unattended(c) {
-		return decision{Rule: toolRulePerson, Reason: "no person sits here to answer", Hint: "run tai on a terminal, or go on without the answer"}
+	if d := e.needsPerson(c); d.Rule != "" {
+		return d
 	}
 	d, err := t.policy.approve(ctx, req)
 	if err != nil {

@@ -332,6 +332,10 @@ func (f *fakeSource) call(_ context.Context, c toolCall) (toolResult, error) {
 	return toolResult{Text: "from the bridge"}, f.broken
 }
 
+func (f *fakeSource) foresee(_ context.Context, c toolCall) (policyForecast, bool, error) {
+	return policyForecast{Tool: c.Name, Decision: forecastAsk, Rule: "from the bridge"}, f.owns(c.Name), nil
+}
+
 func TestDispatchBridged(t *testing.T) {
 	src := &fakeSource{defs: []toolDef{{Name: "mcp_a_b"}, {Name: "look"}}}
 	box := newToolsBox(t, modePrompt, src, toolsPlain("look", toolHints{ReadOnly: true}, toolsText("native")))

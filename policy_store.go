@@ -1,0 +1,225 @@
+// This file changes the approvals.json of a workspace: several tais at once lose nothing, a reader sees the state before or after, and
+// what somebody else wrote does not come to count by the way. It asks nobody and decides no call.
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// errApprovalsChanged says that a file is not the one that a person confirmed, so that nothing was changed.
+var errApprovalsChanged = errors.New("it holds what nobody here confirmed")
+
+// policyFile is one policy file of a workspace as it is now. Text is nil where there is none. Known: it widens nothing, or its
+// SHA-256 is among those that count.
+type policyFile struct {
+	Path, Hash string
+	Text       []byte
+	Presets    []preset // of approvals.json, also those that do not count
+	Known      bool
+}
+
+// readApprovals reads approvals.json in dir, the .tai folder of a workspace. A file that cannot be relied on is an error that names it.
+func readApprovals(dir string, trusted func(sha256 string) bool) (policyFile, error) {
+	return readPolicyState(dir, approvalsName, parseApprovals, trusted)
+}
+
+// readConfig reads config.json likewise.
+func readConfig(dir string, trusted func(sha256 string) bool) (policyFile, error) {
+	return readPolicyState(dir, configName, parseConfigFile, trusted)
+}
+
+func readPolicyState(dir, name string, parse func([]byte, bool, *workspacePolicy) error, trusted func(string) bool) (policyFile, error) {
+	f := policyFile{Path: filepath.Join(dir, name), Known: true}
+	b, err := readPolicyFile(dir, name)
+	if err == nil && b == nil {
+		return f, nil
+	}
+	var all, safe workspacePolicy
+	if err == nil {
+		err = errors.Join(parse(b, true, &all), parse(b, false, &safe))
+	}
+	if err != nil {
+		return f, fmt.Errorf("policy file %s: %w", f.Path, err)
+	}
+	f.Text, f.Hash, f.Presets = b, sha256Hex(b), all.Presets
+	f.Known = len(safe.Notes) == 0 || trusted(f.Hash)
+	return f, nil
+}
+
+// changeApprovals edits the presets of dir. Where widen is set the file must be one that counts, or have the SHA-256 confirmed, and the
+// new one counts; else it is errApprovalsChanged. Without widen the new file counts if the old one did.
+func changeApprovals(ctx context.Context, v *vault, dir, confirmed string, widen bool, edit func([]preset) ([]preset, error)) error {
+	return v.changeTrusted(ctx, filepath.Join(dir, approvalsName), func(trusted func(string) bool) (trustedChange, error) {
+		f, err := readApprovals(dir, trusted)
+		if err != nil {
+			return trustedChange{}, err
+		}
+		counts := f.Known || confirmed != "" && f.Hash == confirmed
+		if widen && !counts {
+			return trustedChange{}, errApprovalsChanged
+		}
+		next, err := edit(slices.Clone(f.Presets))
+		if err != nil {
+			return trustedChange{}, err
+		}
+		text, err := approvalsText(next)
+		if err != nil {
+			return trustedChange{}, err
+		}
+		if err := writePolicyFile(dir, approvalsName, text); err != nil {
+			return trustedChange{}, err
+		}
+		return trustedChange{Was: f.Hash, Now: sha256Hex(text), Text: string(text), Trust: counts}, nil
+	})
+}
+
+// confirmFile makes one state of a policy file count; it must be the one that was shown.
+func confirmFile(ctx context.Context, v *vault, f policyFile) error {
+	return v.changeTrusted(ctx, f.Path, func(func(string) bool) (trustedChange, error) {
+		b, err := readPolicyFile(filepath.Dir(f.Path), filepath.Base(f.Path))
+		if err == nil && sha256Hex(b) != f.Hash {
+			err = errors.New("it changed while it was shown")
+		}
+		return trustedChange{Was: f.Hash, Now: f.Hash, Text: string(f.Text), Trust: true}, err
+	})
+}
+
+// approvalsText writes presets as a file, which must be one that tai can read again.
+func approvalsText(presets []preset) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	file := struct {
+		Version int      `json:"version"`
+		Presets []preset `json:"presets"`
+	}{1, orEmpty(presets)}
+	if err := enc.Encode(file); err != nil {
+		return nil, err
+	}
+	if b.Len() > policyFileMax {
+		return nil, fmt.Errorf("it would have more than %d bytes", policyFileMax)
+	}
+	return b.Bytes(), parseApprovals(b.Bytes(), true, &workspacePolicy{})
+}
+
+// writePolicyFile puts text in the place of a policy file: 0600 in a folder that is made 0700, on disk before it has the name.
+func writePolicyFile(dir, name string, text []byte) (err error) {
+	if err := makePolicyFolder(dir); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, "."+name+".new-*") // 0600
+	if err != nil {
+		return bareError(err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(f.Name(), filepath.Join(dir, name)); err != nil {
+		return err
+	}
+	return syncFolder(dir)
+}
+
+// makePolicyFolder makes .tai where it is missing, and refuses one that others could put files into.
+func makePolicyFolder(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return bareError(err)
+	}
+	info, err := os.Lstat(dir)
+	switch {
+	case err != nil:
+		return bareError(err)
+	case !info.IsDir():
+		return fmt.Errorf("%s is a symbolic link or no folder", visibleLine(dir))
+	case runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0:
+		return fmt.Errorf("%s is writable by everybody; run chmod o-w on it", visibleLine(dir))
+	}
+	return syncFolder(filepath.Dir(dir))
+}
+
+// addPresets gives the edit that adds presets, each with an id and a time of its own, and where the ids are put. One that is there already, but for
+// those two, is not added again.
+func addPresets(now time.Time, add []preset, added *[]preset) func([]preset) ([]preset, error) {
+	return func(have []preset) ([]preset, error) {
+		*added = nil
+		for _, ps := range add {
+			if i := slices.IndexFunc(have, ps.same); i >= 0 {
+				*added = append(*added, have[i])
+				continue
+			}
+			for ps.ID == "" || slices.ContainsFunc(have, func(x preset) bool { return x.ID == ps.ID }) {
+				var b [2]byte
+				_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+				ps.ID = "p-" + hex.EncodeToString(b[:])
+			}
+			ps.Created = now.UTC().Format(time.RFC3339)
+			have, *added = append(have, ps), append(*added, ps)
+		}
+		if len(have) > policyPresetMax {
+			return nil, fmt.Errorf("it would have more than %d presets; tai approval revoke ID removes one", policyPresetMax)
+		}
+		return have, nil
+	}
+}
+
+// same reports whether two presets say the same.
+func (ps preset) same(other preset) bool {
+	if len(ps.Arguments) != len(other.Arguments) {
+		return false
+	}
+	for k, v := range ps.Arguments {
+		if w, ok := other.Arguments[k]; !ok || v != w {
+			return false
+		}
+	}
+	return ps.Effect == other.Effect && ps.Tool == other.Tool && ps.Command == other.Command && ps.Pin == other.Pin
+}
+
+// scope says in words what a preset covers, every foreign text in quotes.
+func (ps preset) scope() string {
+	var b strings.Builder
+	b.WriteString(visibleLine(ps.Tool))
+	if ps.Pin != "" {
+		b.WriteString(" as it is defined now")
+	}
+	switch {
+	case ps.Command != "":
+		fmt.Fprintf(&b, " with the command %s and any further arguments", strconv.Quote(ps.Command))
+	case len(ps.Arguments) == 0:
+		b.WriteString(" with any arguments")
+	}
+	names := make([]string, 0, len(ps.Arguments))
+	for k := range ps.Arguments {
+		names = append(names, k)
+	}
+	slices.Sort(names)
+	for i, k := range names {
+		word := ", and "
+		if i == 0 {
+			word = " where "
+		}
+		fmt.Fprintf(&b, "%s%s is %s", word, strconv.Quote(k), strconv.Quote(ps.Arguments[k]))
+	}
+	return b.String()
+}
