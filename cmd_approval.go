@@ -15,7 +15,7 @@ func approvalCommands() []command {
 	preset := []flagSpec{{Name: "arg", Value: "K=GLOB", Help: "only where the argument K is a text that fits GLOB (* is any text)", Many: true},
 		{Name: "command", Value: "WORDS", Help: "only command lines made of this program with these leading arguments"}}
 	return []command{
-		{Path: "approval grant", Args: "TOOL", Short: "let calls of a tool run unasked in this workspace; asks first", Example: `tai approval grant shell_run --command "go test"`,
+		{Path: "approval grant", Args: "TOOL", Short: "let calls run unasked in this workspace; asks first", Example: `tai approval grant shell_run --command "go test"`,
 			Long: `TOOL is a native tool, a bridged one, or mcp:SERVER/TOOL; * in it stands for
 any text. A grant of a bridged tool holds for its definition as it is granted
 now, and of several for each of them. It covers calls in the modes prompt and
@@ -25,7 +25,7 @@ up, and never what lies outside the root or what a deny covers.`,
 		{Path: "approval list", Short: "the presets of this workspace, and whether they count", Example: "tai approval list --json",
 			Flags: []flagSpec{{Name: "confirm", Help: "show the policy files that somebody else wrote, and ask whether they count"}}, Store: storeThere, Run: cmdApprovalList},
 		{Path: "approval revoke", Args: "ID", Short: "take a preset back; asks where that lifts a deny", Example: "tai approval revoke p-3f2a", Min: 1, Max: 1, Store: storeWrite, Run: cmdApprovalRevoke},
-		{Path: "approval digest", Args: "TOOL JSON", Short: "the payload digest of one exact call, as --approve-scoped takes it", Example: `tai approval digest shell_run '{"command":"make test"}'`, Min: 2, Max: 2, Store: storeRead, Run: cmdApprovalDigest},
+		{Path: "approval digest", Args: "TOOL JSON", Short: "the payload digest of one exact call", Example: `tai approval digest shell_run '{"command":"make test"}'`, Min: 2, Max: 2, Store: storeRead, Run: cmdApprovalDigest},
 	}
 }
 
