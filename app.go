@@ -60,6 +60,8 @@ type app struct {
 	origin      string // repl, cli or http, for the run log
 	use         storeUse
 
+	discarding atomic.Bool // what nothing opens is being given up: no head can be signed until that is done
+
 	known  *knownSecrets
 	policy *policy
 	rates  *rateLimiter // of the workspace
@@ -80,7 +82,7 @@ type app struct {
 // openApp makes the parts that cost nothing; files are opened when a command needs them.
 func openApp(out outside, flags map[string][]string, use storeUse, origin string) (*app, error) {
 	a := &app{out: out, stdin: out.Stdin, goos: out.GOOS, origin: origin, use: use}
-	a.known = &knownSecrets{vault: a.vault, environ: out.Environ}
+	a.known = &knownSecrets{vault: a.vault, environ: out.Environ, sealed: a.discarding.Load}
 	a.stdout = &checkedWriter{w: &maskedWriter{out.Stdout, a.known.quick}}
 	a.stderr = &maskedWriter{out.Stderr, a.known.quick}
 	a.outTerminal, a.errTerminal = writerIsTerminal(out.Stdout), writerIsTerminal(out.Stderr)
@@ -302,6 +304,9 @@ func (a *app) vault(ctx context.Context) (*vault, error) {
 // putHead puts the head of this run's log on record in the vault, which is made if need be: whatever the command, the log is written beside it.
 // It must be called with no transaction of the vault open.
 func (a *app) putHead(ctx context.Context, h auditHead) error {
+	if a.discarding.Load() {
+		return nil // the log begins before there is a key to sign its head with; the next head says more
+	}
 	v, err := a.vault(ctx)
 	if err == nil && v.path == vaultNowhere {
 		v, err = a.makeVault(ctx)

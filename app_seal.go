@@ -40,11 +40,26 @@ func (a *app) passphrase(ctx context.Context, why string) (secret, error) {
 	if is || err != nil {
 		return p, err
 	}
+	if a.discarding.Load() {
+		return a.rememberedPassphrase(ctx)
+	}
 	if !a.canAsk() {
 		return "", &cliError{Exit: exitFailed, Message: "the vault is sealed with a passphrase, and no terminal is here to ask for it",
 			Hint: "set TAI_PASSPHRASE, or TAI_PASSPHRASE_FILE to a file that only you can read, or run this at a terminal"}
 	}
 	return a.askHidden(ctx, why)
+}
+
+// rememberedPassphrase asks for the passphrase where what nothing opens is to be given up; errForgotten where the person has none to give.
+func (a *app) rememberedPassphrase(ctx context.Context) (secret, error) {
+	if !a.canAsk() {
+		return "", errForgotten
+	}
+	p, err := a.askHidden(ctx, "passphrase of the vault, or nothing if it is forgotten")
+	if err == nil && p.reveal() == "" {
+		err = errForgotten
+	}
+	return p, err
 }
 
 // newPassphrase gives the passphrase to seal with: from the environment, else asked for twice. first: the vault has none yet, so that the

@@ -146,7 +146,11 @@ func failure(err error) *cliError {
 	case errors.Is(err, errNoAnswer):
 		ce.Exit, ce.Rule = exitRefused, ruleRefused
 	case errors.Is(err, errSealBroken) && ce.Hint == "":
-		ce.Hint = "tai secret delete or tai mcp remove drops what is named here; a backup may still hold it whole"
+		ce.Hint = "tai secret delete or tai mcp remove drops what is named here, tai vault seal --discard all that does not open; a backup may still hold it whole"
+	case ce.Hint == "" && (errors.Is(err, errKeyFileMissing) || errors.Is(err, errKeyFileDamaged) || errors.Is(err, errWrongKeyFile) || errors.Is(err, errSealStripped)):
+		ce.Hint = "if no copy of the key file is left, tai vault seal --discard gives the sealed values up and keeps all else"
+	case ce.Hint == "" && errors.Is(err, errWrongPassphrase):
+		ce.Hint = "if it is forgotten, tai vault seal --discard gives the sealed values up and keeps all else"
 	case errors.Is(err, errServerUnknown):
 		ce.Hint = "tai mcp list shows the names"
 	case errors.Is(err, errNotEnabled):

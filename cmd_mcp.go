@@ -402,6 +402,9 @@ func cmdMCPList(ctx context.Context, c *invocation) error {
 			return err
 		}
 		s := summarize(row, tools, profile, login)
+		if s.Lost, err = v.lostOf(ctx, row.Name); err != nil {
+			return err
+		}
 		s.Command, s.URL = mask(s.Command), mask(s.URL)
 		for i, a := range s.Args {
 			s.Args[i] = mask(a)
@@ -421,8 +424,17 @@ func cmdMCPList(ctx context.Context, c *invocation) error {
 		}
 		tools := countText(s.Tools, map[toolState]int{stateWithheld: s.Withheld})
 		fmt.Fprintf(c.stdout, "%s  %s  %s  %s  %s\n", visibleLine(s.Name), s.Transport, s.State, tools, visibleLine(what))
+		if len(s.Lost) > 0 {
+			fmt.Fprintln(c.stdout, lostNote(s.Name, s.Lost))
+		}
 	}
 	return nil
+}
+
+// lostNote says what tai vault seal --discard took from a server.
+func lostNote(server string, lost []string) string {
+	s := lostServer{Env: slices.Contains(lost, "env"), Headers: slices.Contains(lost, "headers")}
+	return fmt.Sprintf("  the %s of %s were given up with the seal; tai mcp add brings it in again with them", strings.Join(s.parts(), " and "), visibleLine(server))
 }
 
 // listedServers gives the servers and what masks their texts. Where that would take asking for a passphrase, or the key file is gone, names
@@ -482,6 +494,11 @@ func switchServer(ctx context.Context, c *invocation, on bool) error {
 	})
 	if err != nil {
 		return err
+	}
+	if v, err := c.vault(ctx); err == nil && on {
+		if lost, err := v.lostOf(ctx, name); err == nil && len(lost) > 0 {
+			fmt.Fprintln(c.stderr, "tai:"+lostNote(name, lost)[1:])
+		}
 	}
 	if c.json {
 		return writeJSON(c.stdout, map[string]string{"name": name, "profile": profile, "state": state})

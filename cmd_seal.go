@@ -19,8 +19,10 @@ func sealCommands() []command {
 		{Path: "vault seal", Short: "seal by a key file or a passphrase, or change it", Example: "tai vault seal --passphrase",
 			Long: "A vault is sealed by a key file from its first write: a file in tai's config\nfolder, apart from the data, so that a copy of the data alone opens nothing.\n" +
 				"With --passphrase tai asks for one (twice); where no person sits it comes from\nTAI_PASSPHRASE or the file that TAI_PASSPHRASE_FILE names. A vault that has a\n" +
-				"passphrase gets a new one: from the prompt, TAI_NEW_PASSPHRASE or\nTAI_NEW_PASSPHRASE_FILE. Without it the sealed values are lost.",
-			Flags: []flagSpec{{Name: "passphrase", Help: "seal by a passphrase"}, {Name: "key-file", Help: "seal by a key file (the default)"}}, Store: storeWrite, Redacts: true, Run: cmdVaultSeal},
+				"passphrase gets a new one: from the prompt, TAI_NEW_PASSPHRASE or\nTAI_NEW_PASSPHRASE_FILE. Without it the sealed values are lost.\n" +
+				"--discard is the way on when key file or passphrase are lost for good, or single\nvalues are damaged: after a consent that names all of it, what does not open is\ngiven up, all else is kept, and a vault without a key gets a new key file.",
+			Flags: []flagSpec{{Name: "passphrase", Help: "seal by a passphrase"}, {Name: "key-file", Help: "seal by a key file (the default)"}, {Name: "discard", Help: "give up the values that nothing opens"}},
+			Store: storeWrite, Run: cmdVaultSeal},
 		{Path: "vault unseal", Short: "store every secret in the clear, until tai vault seal", Example: "tai vault unseal", Store: storeThere, Redacts: true, Run: cmdVaultUnseal},
 		{Path: "vault rekey", Short: "seal every value with a new key", Example: "tai vault rekey",
 			Long:  "Every sealed value is encrypted anew in one step, and what the file held before\nis wiped. A passphrase stays as it is; a key file is replaced by a new one, and\nthe old one stays, because older copies of the vault need it.",
@@ -115,7 +117,7 @@ func (s vaultStatus) text() string {
 		case *s.KeyFileThere:
 			fmt.Fprintf(&b, "key     %s\n", visibleLine(s.KeyFile))
 		default:
-			fmt.Fprintf(&b, "key     MISSING: %s; put it back from a backup\n", visibleLine(s.KeyFile))
+			fmt.Fprintf(&b, "key     MISSING: %s; put it back from a backup. If there is none, tai vault seal --discard\n        gives the sealed values up and keeps all else\n", visibleLine(s.KeyFile))
 		}
 	case sealByPassphrase:
 		fmt.Fprintf(&b, "sealed  by a passphrase (PBKDF2-SHA256, %d rounds)\n", s.Iterations)
@@ -134,8 +136,14 @@ func (s vaultStatus) text() string {
 }
 
 func cmdVaultSeal(ctx context.Context, c *invocation) error {
-	if c.given("passphrase") && c.given("key-file") {
-		return usageError("", "--passphrase and --key-file exclude each other")
+	if len(slices.DeleteFunc([]string{"passphrase", "key-file", "discard"}, func(f string) bool { return !c.given(f) })) > 1 {
+		return usageError("", "--passphrase, --key-file and --discard exclude each other")
+	}
+	if c.given("discard") {
+		return cmdVaultDiscard(ctx, c)
+	}
+	if err := c.unlock(ctx); err != nil {
+		return err
 	}
 	v, err := c.vault(ctx)
 	if err != nil {

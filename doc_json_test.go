@@ -350,6 +350,10 @@ func docVault(t *testing.T, r *docRig, do func(int, string, ...string) string) {
 	do(0, "", "vault", "seal", "--key-file")
 	do(0, "", "vault", "unseal", "--yes")
 	do(0, "", "vault", "seal")
+	do(0, "", "vault", "seal", "--passphrase")
+	delete(r.env, "TAI_PASSPHRASE") // forgotten
+	do(0, "", "vault", "seal", "--discard", "--yes")
+	do(0, "", "mcp", "list")
 }
 
 // TestDocEvents holds the lines of a turn with --json to mcp.md.

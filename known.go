@@ -21,6 +21,7 @@ const (
 type knownSecrets struct {
 	vault   func(context.Context) (*vault, error)
 	environ []string
+	sealed  func() bool // that sealed values are left out where they do not open, because they are being given up; nil for never
 
 	mu      sync.Mutex
 	mask    *redactor // nil where there is no secret
@@ -124,7 +125,7 @@ func (k *knownSecrets) load(ctx context.Context, mask *redactor) (*redactor, err
 	if err != nil {
 		return nil, err
 	}
-	stored, err := v.knownSecrets(ctx)
+	stored, rows, err := k.stored(ctx, v)
 	if err != nil {
 		return nil, err
 	}
@@ -137,10 +138,6 @@ func (k *knownSecrets) load(ctx context.Context, mask *redactor) (*redactor, err
 			list = append(list, environSecrets(name, value)...)
 		}
 	}
-	rows, err := v.servers(ctx)
-	if err != nil {
-		return nil, err
-	}
 	for _, row := range rows {
 		list = append(list, entrySecrets(row.serverEntry)...)
 	}
@@ -148,6 +145,19 @@ func (k *knownSecrets) load(ctx context.Context, mask *redactor) (*redactor, err
 		return mask, nil
 	}
 	return newRedactor(k.Values), nil
+}
+
+// stored reads what the vault holds of secrets.
+func (k *knownSecrets) stored(ctx context.Context, v *vault) (list []namedSecret, rows []serverRow, err error) {
+	list, err = v.knownSecrets(ctx)
+	if err == nil {
+		rows, err = v.servers(ctx)
+	}
+	if err != nil && k.sealed != nil && k.sealed() {
+		rows, err = v.serverList(ctx)
+		return nil, rows, err
+	}
+	return list, rows, err
 }
 
 // environSecrets gives what of a variable is a secret: its value where the name says so, else the password of a connection string.

@@ -42,6 +42,7 @@ var layerOf = map[string]float64{
 	"edit_keys.go": 0.0, "edit_width.go": 0.05, "edit_buffer.go": 0.1, "edit_render.go": 0.1, "edit_complete.go": 0.15, "edit_history.go": 0.35, "edit_line.go": 0.4, "edit.go": 5.7, "edit_outside.go": 5.95,
 	"repl_complete.go": 6.45, "repl_lines.go": 6.46,
 	"vault_trust.go": 1.2, "policy_store.go": 2.07, "tools_foresee.go": 3.05, "tool_policy.go": 4.0, "mcp_bridge_foresee.go": 4.45, "cmd_approval.go": 6.35, "app_approvals.go": 6.05,
+	"vault_discard.go": 2.05, "cmd_seal_discard.go": 6.15,
 	"main.go": 7,
 }
 

@@ -28,7 +28,8 @@ type serverSummary struct {
 	Profiles  []string  `json:"profiles"`
 	Tools     int       `json:"tools"`
 	Withheld  int       `json:"withheld,omitempty"`
-	State     string    `json:"state"` // enabled, disabled or login, for the profile at hand
+	State     string    `json:"state"`          // enabled, disabled or login, for the profile at hand
+	Lost      []string  `json:"lost,omitempty"` // env, headers: given up with a seal that nothing opens
 	Source    string    `json:"source"`
 	Created   time.Time `json:"created"`
 }

@@ -68,16 +68,16 @@ func (v *vault) checkSealed(ctx context.Context, info sealInfo, r *vaultReport) 
 		return err
 	}
 	if err != nil { // no key
-		level, do := findError, "put the right key file back; without it these values are lost"
+		level, do := findError, "put the right key file back; if there is none, tai vault seal --discard gives these values up and keeps all else"
 		if info.Kind == sealByPassphrase && !errors.Is(err, errWrongPassphrase) {
 			level, do = findNote, "give it at the prompt, in TAI_PASSPHRASE or in the file that TAI_PASSPHRASE_FILE names"
 		} else if info.Kind == sealByPassphrase {
-			do = "give the right one; without it these values are lost"
+			do = "give the right one; if it is forgotten, tai vault seal --discard gives these values up and keeps all else"
 		}
 		r.add("seal", level, r.Seal.Values, do, "%s could not be tried: %v", plural(r.Seal.Values, "sealed value"), err)
 		return nil
 	}
-	const anew = "restore a backup, or set them anew: tai secret set NAME, tai mcp add SOURCE"
+	const anew = "restore a backup, or give them up with tai vault seal --discard and set them anew: tai secret set NAME, tai mcp add SOURCE"
 	if broken.count > 0 {
 		r.add("seal", findError, broken.count, anew, "%s not what was sealed there: %s", plural(broken.count, "value"), &broken)
 	}

@@ -44,7 +44,10 @@ var (
 	errSealNewer       = errors.New("is sealed in a way that this tai does not know; update it")
 	errSealDamaged     = errors.New("does not say in full how it is sealed; restore a backup")
 	errKeyFileMissing  = errors.New("the key file is missing")
+	errKeyFileDamaged  = errors.New("the key file is none, or damaged")
 	errWrongKeyFile    = errors.New("the key file does not open this vault")
+	errSealRounds      = errors.New("asks for a number of rounds of PBKDF2 that is not taken")
+	errForgotten       = errors.New("it has a passphrase, which is forgotten")
 	errWrongPassphrase = errors.New("the passphrase is wrong")
 )
 
@@ -97,7 +100,7 @@ func parseSealState(row string) (s sealState, err error) {
 	case !whole:
 		return s, errSealDamaged
 	case s.Kind == sealByPassphrase && (s.Rounds < sealRounds || s.Rounds > sealRoundsMax):
-		return s, fmt.Errorf("asks for %d rounds of PBKDF2, and %d to %d are taken; restore a backup", s.Rounds, sealRounds, sealRoundsMax)
+		return s, fmt.Errorf("%w: %d, and %d to %d are; restore a backup", errSealRounds, s.Rounds, sealRounds, sealRoundsMax)
 	}
 	return s, nil
 }
@@ -181,21 +184,25 @@ func makeKeyFile(dir, id string) (key []byte, err error) {
 	if err := makeHome(dir); err != nil {
 		return nil, err
 	}
-	path := keyFilePath(dir, id)
-	f, err := os.CreateTemp(dir, id+keyFileTemp+"*")
+	key = randomBytes(sealKeySize)
+	return key, writeKeyFolder(dir, keyFilePath(dir, id), keyFileHead+base64.StdEncoding.EncodeToString(key)+"\n")
+}
+
+// writeKeyFolder makes a new file in the folder of the key files, on disk when it returns. It never replaces one.
+func writeKeyFolder(dir, path, text string) error {
+	f, err := os.CreateTemp(dir, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))+keyFileTemp+"*")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer os.Remove(f.Name()) // gone already when it was renamed
-	key = randomBytes(sealKeySize)
-	_, err = f.WriteString(keyFileHead + base64.StdEncoding.EncodeToString(key) + "\n")
+	_, err = f.WriteString(text)
 	if err := errors.Join(err, f.Chmod(0o600), f.Sync(), f.Close()); err != nil {
-		return nil, err
+		return err
 	}
 	if err := claim(f.Name(), path); err != nil {
-		return nil, err
+		return err
 	}
-	return key, errors.Join(syncFolder(dir), syncFolder(filepath.Dir(dir)))
+	return errors.Join(syncFolder(dir), syncFolder(filepath.Dir(dir)))
 }
 
 // sealByFile makes a seal over a new data key that a new key file wraps. The file is on disk when it returns.
@@ -233,7 +240,7 @@ func readVaultKeyFile(dir, id string) ([]byte, error) {
 	text, isKey := strings.CutPrefix(cutLineEnd(string(b)), keyFileHead)
 	key, err := base64.StdEncoding.DecodeString(text)
 	if !isKey || err != nil || len(key) != sealKeySize {
-		return nil, fmt.Errorf("read the key file: %s is none, or damaged; put it back from a backup", path)
+		return nil, fmt.Errorf("%w: %s; put it back from a backup", errKeyFileDamaged, path)
 	}
 	return key, nil
 }

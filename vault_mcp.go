@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -80,6 +81,9 @@ func (v *vault) putServer(ctx context.Context, e serverEntry, profile string, en
 			return err
 		}
 		if err := putMoved(ctx, tx, s, moved, now); err != nil {
+			return err
+		}
+		if err := dropLostMark(ctx, tx, e.Name); err != nil {
 			return err
 		}
 		return putTools(ctx, tx, e.Name, tools, now)
@@ -278,6 +282,9 @@ func (v *vault) removeServer(ctx context.Context, name string) (err error) {
 		if err := dropAllTools(ctx, tx, name); err != nil {
 			return err
 		}
+		if err := dropLostMark(ctx, tx, name); err != nil {
+			return err
+		}
 		return dropOAuthSecrets(ctx, tx, name)
 	})
 }
@@ -447,4 +454,21 @@ func (v *vault) wantsLogin(ctx context.Context, server string) (bool, error) {
 		return false, nil
 	}
 	return value != "", err
+}
+
+// lostSetting keeps what of a server was given up because nothing opens it any more, until the server is stored anew or removed.
+func lostSetting(server string) string { return "mcp-lost:" + server }
+
+func dropLostMark(ctx context.Context, tx *sql.Tx, server string) error {
+	_, err := tx.ExecContext(ctx, `DELETE FROM settings WHERE key = ?`, lostSetting(server))
+	return err
+}
+
+// lostOf tells which of a server's values were given up: "env", "headers", both or none.
+func (v *vault) lostOf(ctx context.Context, server string) ([]string, error) {
+	value, err := v.setting(ctx, lostSetting(server))
+	if errors.Is(err, errNotFound) {
+		return nil, nil
+	}
+	return strings.Fields(value), err
 }

@@ -14,6 +14,9 @@ import (
 // sealTries is how often a transaction begins anew because another process has changed the seal meanwhile.
 const sealTries = 100
 
+// errSealStripped is a row of the seal that says less than the values do: someone changed it, or took it away.
+var errSealStripped = errors.New("values are sealed in it, and it says that none are: what says how it is sealed was changed or taken away; restore a backup")
+
 // errSealMoved ends a transaction that began under another seal than the one that is open.
 var errSealMoved = errors.New("the vault was sealed anew meanwhile")
 
@@ -118,12 +121,46 @@ func (v *vault) unlock(ctx context.Context, row string, wrapping bool) (_ *opene
 	}
 	opened := &openedSeal{sealer: &sealer{raw: true}}
 	if row != "" {
-		if opened, err = v.openRow(ctx, row, have, wrapping); err != nil {
-			return nil, fmt.Errorf("open the seal of vault %s: %w", v.path, err)
-		}
+		opened, err = v.openRow(ctx, row, have, wrapping)
+	}
+	if err == nil && !opened.on() {
+		err = v.checkStripped(ctx, row)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the seal of vault %s: %w", v.path, err)
 	}
 	v.seals.put(opened)
 	return opened, nil
+}
+
+// checkStripped is errSealStripped where row says that nothing is sealed and a value is: then new values must not be stored in the clear, nor
+// sealed ones taken for the values. A change of the seal leaves no such vault behind. From before the seal a secret may begin with any byte;
+// what is text may not.
+func (v *vault) checkStripped(ctx context.Context, row string) error {
+	return v.view(ctx, func(tx *sql.Tx) error {
+		if now, err := storedSeal(ctx, tx); err != nil || now != row {
+			return err // changed meanwhile: whoever asked looks again
+		}
+		for _, c := range sealedColumns() {
+			if row == "" && c.Table == "secrets" {
+				continue
+			}
+			n, err := c.sealedValues(ctx, tx)
+			if err != nil {
+				return err
+			}
+			if n[0] > 0 {
+				return errSealStripped
+			}
+		}
+		return nil
+	})
+}
+
+// sealedValues counts the values that have the mark of a sealed one, and all.
+func (c sealedColumn) sealedValues(ctx context.Context, tx *sql.Tx) (n [2]int, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE typeof(`+c.Column+`) = 'blob' AND substr(`+c.Column+`, 1, 1) = x'01'), count(*) FROM `+c.Table+` `+c.Where).Scan(&n[0], &n[1])
+	return n, err
 }
 
 func (v *vault) openRow(ctx context.Context, row string, have *openedSeal, wrapping bool) (*openedSeal, error) {
@@ -243,13 +280,12 @@ func (v *vault) sealStatus(ctx context.Context) (info sealInfo, err error) {
 			return err
 		}
 		for _, c := range sealedColumns() {
-			n := info.Values[c.Table]
-			var sealed, all int
-			err := tx.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE typeof(`+c.Column+`) = 'blob' AND substr(`+c.Column+`, 1, 1) = x'01'), count(*) FROM `+c.Table+` `+c.Where).Scan(&sealed, &all)
+			n, err := c.sealedValues(ctx, tx)
 			if err != nil {
 				return err
 			}
-			info.Values[c.Table] = [2]int{n[0] + sealed, n[1] + all}
+			before := info.Values[c.Table]
+			info.Values[c.Table] = [2]int{before[0] + n[0], before[1] + n[1]}
 		}
 		return nil
 	})

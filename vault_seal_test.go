@@ -294,7 +294,7 @@ func TestSealRowChanged(t *testing.T) {
 		"many rounds":    {func(s *sealState) { s.Kind, s.Rounds = sealByPassphrase, sealRoundsMax+1 }, nil},
 		"another kind":   {func(s *sealState) { s.Kind, s.Rounds = sealByPassphrase, sealRounds }, errWrongPassphrase},
 		"another id":     {func(s *sealState) { s.ID = "0123456789abcdef" }, errKeyFileMissing},
-		"said to be off": {func(s *sealState) { *s = sealState{Version: 1, Kind: sealOff} }, errSealBroken},
+		"said to be off": {func(s *sealState) { *s = sealState{Version: 1, Kind: sealOff} }, errSealStripped},
 	} {
 		changed := state
 		tc.change(&changed)
