@@ -20,7 +20,6 @@ const (
 	agentKeepTime  = 5 * time.Second // for writing down what an interrupted turn has come to
 	agentMaxText   = 1 << 20         // bytes of one message of the person
 	agentTitleMax  = 80              // bytes of a session's title, which is how its first message begins
-	agentUnknown   = "interrupted: tai ended before this call had a result; whether it ran, wholly or in part, is not known"
 	agentNotRun    = "interrupted before this call was run"
 	agentNoContent = "(the result is empty)" // several endpoints refuse an empty message
 )
@@ -418,46 +417,6 @@ func (a *agent) delta(d chatDelta) {
 	if d.Notice != "" {
 		a.notice(d.Notice)
 	}
-}
-
-// repairHistory makes any list of messages one that endpoints take: after an assistant message exactly one result for each of its calls, in
-// their order; results of no call and empty answers are dropped. missing holds the results made up, for calls at the end.
-func repairHistory(msgs []chatMessage) (fixed, missing []chatMessage) {
-	for i := 0; i < len(msgs); {
-		m := msgs[i]
-		i++
-		switch {
-		case m.Role == roleTool, m.Role == roleAssistant && m.Content == "" && len(m.Calls) == 0:
-			continue
-		case len(m.Calls) == 0:
-			if m.Role == roleAssistant {
-				missing = nil
-			}
-			fixed = append(fixed, m)
-			continue
-		}
-		fixed = append(fixed, m)
-		results := map[string]chatMessage{}
-		var others []chatMessage // said by another tai on the same session meanwhile
-		for ; i < len(msgs) && msgs[i].Role != roleAssistant; i++ {
-			if msgs[i].Role != roleTool {
-				others = append(others, msgs[i])
-			} else if _, twice := results[msgs[i].CallID]; !twice {
-				results[msgs[i].CallID] = msgs[i]
-			}
-		}
-		missing = nil
-		for _, c := range m.Calls {
-			r, ok := results[c.ID]
-			if !ok {
-				r = chatMessage{Role: roleTool, CallID: c.ID, Content: agentUnknown, IsError: true}
-				missing = append(missing, r)
-			}
-			fixed = append(fixed, r)
-		}
-		fixed = append(fixed, others...)
-	}
-	return fixed, missing
 }
 
 // toStored and fromStored move a message between its form here and its row in the vault.

@@ -399,7 +399,7 @@ func TestRepairHistory(t *testing.T) {
 			var out []string
 			for _, m := range msgs {
 				s := m.Content
-				if s == agentUnknown {
+				if s == chatUnknown {
 					s = "?" + m.CallID
 				}
 				for _, c := range m.Calls {

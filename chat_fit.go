@@ -222,14 +222,7 @@ func (f *schemaFitter) schema() json.RawMessage {
 	dst := []byte(`{"type":"object","properties":`)
 	dst = appendMembers(dst, f.props)
 	if len(f.required) > 0 {
-		dst = append(dst, `,"required":[`...)
-		for i, name := range f.required {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = appendJSONString(dst, name)
-		}
-		dst = append(dst, ']')
+		dst = appendStrings(append(dst, `,"required":`...), f.required)
 	}
 	for _, m := range f.rest {
 		dst = append(dst, ',')
@@ -272,4 +265,16 @@ func fitStrings(raw json.RawMessage) []string {
 		}
 	}
 	return out
+}
+
+// appendStrings writes a list of strings.
+func appendStrings(dst []byte, list []string) []byte {
+	dst = append(dst, '[')
+	for i, s := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendJSONString(dst, s)
+	}
+	return append(dst, ']')
 }

@@ -30,7 +30,7 @@ func newFakeModel(t *testing.T, answers ...func(w http.ResponseWriter)) *fakeMod
 	m := &fakeModel{answers: answers}
 	m.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil || r.URL.Path != "/v1/chat/completions" || r.Method != http.MethodPost {
+		if err != nil || r.URL.Path != "/v1/chat/completions" && r.URL.Path != "/v1/messages" || r.Method != http.MethodPost {
 			http.Error(w, "wrong door", http.StatusTeapot)
 			return
 		}
@@ -208,7 +208,7 @@ func TestChatRequestBody(t *testing.T) {
 		Messages: []chatMessage{
 			{Role: roleUser, Content: "hé"},
 			{Role: roleAssistant, Calls: []chatToolCall{{"a", "one", `{"x":1}`}, {"b", "two", `{"broken`}, {"c", "three", ``}, {"d", "four", `[1]`}}},
-			{Role: roleTool, CallID: "a", Content: "res"},
+			{Role: roleTool, CallID: "a", Content: "res"}, {Role: roleTool, CallID: "b", Content: "r2"}, {Role: roleTool, CallID: "c", Content: "r3"}, {Role: roleTool, CallID: "d", Content: "r4"},
 		},
 		Tools:     []chatTool{{"one", "Does one.", json.RawMessage(`{"type":"object","properties":{}}`)}},
 		MaxTokens: 7,
@@ -221,7 +221,7 @@ func TestChatRequestBody(t *testing.T) {
 		`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"one","arguments":"{\"x\":1}"}},` +
 		`{"id":"b","type":"function","function":{"name":"two","arguments":"{}"}},{"id":"c","type":"function","function":{"name":"three","arguments":"{}"}},` +
 		`{"id":"d","type":"function","function":{"name":"four","arguments":"{}"}}]},` +
-		`{"role":"tool","tool_call_id":"a","content":"res"}],` +
+		`{"role":"tool","tool_call_id":"a","content":"res"},{"role":"tool","tool_call_id":"b","content":"r2"},{"role":"tool","tool_call_id":"c","content":"r3"},{"role":"tool","tool_call_id":"d","content":"r4"}],` +
 		`"tools":[{"type":"function","function":{"name":"one","description":"Does one.","parameters":{"type":"object","properties":{}}}}]}`
 	if got := string(m.requests[0]); got != want {
 		t.Errorf("body\n%s\nwant\n%s", got, want)
@@ -229,7 +229,8 @@ func TestChatRequestBody(t *testing.T) {
 	if got := m.headers[0].Get("Authorization"); got != "Bearer sk-very-secret-key" {
 		t.Errorf("Authorization %q", got)
 	}
-	for _, e := range []chatEndpoint{{Name: "mistral", plainUsage: true}, {Name: "openai"}} {
+	for _, name := range []string{"mistral", "openai"} {
+		e := chatEndpoint{Name: name, chatQuirks: quirksOf(name, "x")}
 		body := appendChatRequest(nil, e, chatRequest{MaxTokens: 3})
 		if bytes.Contains(body, []byte("stream_options")) == e.plainUsage || bytes.Contains(body, []byte("max_completion_tokens")) != (e.Name == "openai") || checkJSON(body) != nil {
 			t.Errorf("%s: %s", e.Name, body)
@@ -272,7 +273,7 @@ func TestChatFaults(t *testing.T) {
 		"gateway page":       {chatStatus(502, "text/html", page), faultOverloaded, chatTries, "web page", "later", ""},
 		"rate":               {chatStatus(429, "application/json", `{"error":{"message":"slow down"}}`), faultRate, chatTries, "slow down", "later", ""},
 		"long wait":          {chatStatus(429, "application/json", `{"error":{"message":"slow down"}}`, "Retry-After", "3600"), faultRate, 1, "slow down", "1h0m0s", ""},
-		"hangs up":           {hang, faultUnreachable, chatTries, "EOF", "can this machine reach it", ""},
+		"hangs up":           {hang, faultUnreachable, chatTries, "EOF", "started?", ""},
 		"cut stream":         {chatStream(9, chatFirst, chatText("half an ans")), faultReply, 1, "ended before it was complete", "", "half an ans"},
 		"half a tool call":   {chatStream(9, chatCall(0, "a", "one", `{"pa`)), faultReply, 1, "ended before it was complete", "", ""},
 		"error in stream":    {chatStream(9, chatText("so far"), `{"error":{"message":"Provider overloaded","code":503}}`), faultOverloaded, 1, "overloaded", "later", "so far"},
@@ -323,6 +324,14 @@ func TestChatRetries(t *testing.T) {
 		t.Errorf("notice %q", notices[0])
 	}
 	c.now = func() time.Time { return time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC) }
+	ms := &http.Response{StatusCode: 429, Header: http.Header{"Retry-After": {"7"}, "Retry-After-Ms": {"6500.5"}}}
+	if got := c.retryAfter(ms); got != 6500500*time.Microsecond {
+		t.Errorf("retry-after-ms = %s", got)
+	}
+	ms.Header.Set("X-Should-Retry", "false")
+	if got := c.retryAfter(ms); got >= 0 {
+		t.Errorf("x-should-retry: false = %s", got)
+	}
 	for value, want := range map[string]time.Duration{
 		"Fri, 02 Jan 2026 03:04:09 GMT": 9 * time.Second, "Fri, 02 Jan 2026 03:03:00 GMT": 0, "1.5": 1500 * time.Millisecond, "-3": 0, "soon": 0, "": 0,
 	} {
@@ -386,40 +395,63 @@ func TestChatUnreachable(t *testing.T) {
 }
 
 func TestFindEndpoint(t *testing.T) {
+	known := func(name, model, key, from string) chatEndpoint {
+		p, ok := chatProviderOf(name)
+		if !ok {
+			t.Fatalf("no provider %s", name)
+		}
+		e := p.endpoint(model)
+		e.Key, e.KeyFrom = secret(key), from
+		return e
+	}
+	custom := func(base, model, key, from string) chatEndpoint {
+		return chatEndpoint{Name: "custom", Wire: wireOpenAI, BaseURL: base, Model: model, Key: secret(key), KeyFrom: from}
+	}
+	claude := custom("http://127.0.0.1:1/v1", "x", "k", "ANTHROPIC_API_KEY")
+	claude.Wire = wireAnthropic
 	for name, tc := range map[string]struct {
 		env  map[string]string
 		want chatEndpoint
 		err  string
 	}{
 		"nothing":       {nil, chatEndpoint{}, "no model is set: looked for TAI_BASE_URL"},
-		"openai":        {map[string]string{"OPENAI_API_KEY": " k1\n"}, chatEndpoint{Name: "openai", BaseURL: "https://api.openai.com/v1", Model: "gpt-5-mini", Key: "k1", KeyFrom: "OPENAI_API_KEY"}, ""},
-		"openai model":  {map[string]string{"OPENAI_API_KEY": "k", "OPENAI_MODEL": "x"}, chatEndpoint{Name: "openai", BaseURL: "https://api.openai.com/v1", Model: "x", Key: "k", KeyFrom: "OPENAI_API_KEY"}, ""},
-		"own address":   {map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:1/v1/", "OPENAI_MODEL": "x"}, chatEndpoint{Name: "custom", BaseURL: "http://127.0.0.1:1/v1", Model: "x"}, ""},
+		"anthropic":     {map[string]string{"ANTHROPIC_API_KEY": " k1\n", "OPENAI_API_KEY": "o"}, known("anthropic", "", "k1", "ANTHROPIC_API_KEY"), ""},
+		"claude there":  {map[string]string{"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://127.0.0.1:1", "ANTHROPIC_MODEL": "x"}, claude, ""},
+		"openai":        {map[string]string{"OPENAI_API_KEY": " k1\n"}, known("openai", "", "k1", "OPENAI_API_KEY"), ""},
+		"openai model":  {map[string]string{"OPENAI_API_KEY": "k", "OPENAI_MODEL": "x"}, known("openai", "x", "k", "OPENAI_API_KEY"), ""},
+		"tai's model":   {map[string]string{"OPENAI_API_KEY": "k", "OPENAI_MODEL": "x", "TAI_MODEL": "y"}, known("openai", "y", "k", "OPENAI_API_KEY"), ""},
+		"own address":   {map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:1/v1/", "OPENAI_MODEL": "x"}, custom("http://127.0.0.1:1/v1", "x", "", ""), ""},
+		"its own":       {map[string]string{"OPENAI_BASE_URL": "https://api.openai.com/v1/", "OPENAI_API_KEY": "k"}, known("openai", "", "k", "OPENAI_API_KEY"), ""},
 		"own, no model": {map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "OPENAI_API_KEY": "k"}, chatEndpoint{}, "no model: set OPENAI_MODEL or TAI_MODEL"},
 		"tai first": {
 			map[string]string{"TAI_BASE_URL": "http://h/v1/chat/completions", "TAI_MODEL": "m", "TAI_API_KEY": "t", "OPENAI_API_KEY": "o"},
-			chatEndpoint{Name: "custom", BaseURL: "http://h/v1", Model: "m", Key: "t", KeyFrom: "TAI_API_KEY"}, "",
+			custom("http://h/v1", "m", "t", "TAI_API_KEY"), "",
 		},
-		"tai without key": {map[string]string{"TAI_BASE_URL": "http://h/v1", "TAI_MODEL": "m", "OPENAI_API_KEY": "o"}, chatEndpoint{Name: "custom", BaseURL: "http://h/v1", Model: "m"}, ""}, // R9: the other key stays home
+		"tai without key": {map[string]string{"TAI_BASE_URL": "http://h/v1", "TAI_MODEL": "m", "OPENAI_API_KEY": "o"}, custom("http://h/v1", "m", "", ""), ""}, // R9: the other key stays home
 		"key, no address": {map[string]string{"TAI_API_KEY": "t"}, chatEndpoint{}, "without TAI_BASE_URL"},
-		"groq":            {map[string]string{"GROQ_API_KEY": "g", "TAI_MODEL": "m"}, chatEndpoint{Name: "groq", BaseURL: "https://api.groq.com/openai/v1", Model: "m", Key: "g", KeyFrom: "GROQ_API_KEY"}, ""},
-		"mistral":         {map[string]string{"MISTRAL_API_KEY": "g"}, chatEndpoint{Name: "mistral", BaseURL: "https://api.mistral.ai/v1", Model: "mistral-large-latest", Key: "g", KeyFrom: "MISTRAL_API_KEY", plainUsage: true}, ""},
-		"gemini":          {map[string]string{"GEMINI_API_KEY": "g"}, chatEndpoint{Name: "gemini", BaseURL: "https://generativelanguage.googleapis.com/v1beta/openai", Model: "gemini-2.5-flash", Key: "g", KeyFrom: "GEMINI_API_KEY"}, ""},
+		"groq":            {map[string]string{"GROQ_API_KEY": "g", "TAI_MODEL": "m"}, known("groq", "m", "g", "GROQ_API_KEY"), ""},
+		"google":          {map[string]string{"GOOGLE_API_KEY": "g"}, known("gemini", "", "g", "GOOGLE_API_KEY"), ""},
 		"no address":      {map[string]string{"TAI_BASE_URL": "localhost:11434", "TAI_MODEL": "m"}, chatEndpoint{}, "no http or https address"},
 		"user in address": {map[string]string{"TAI_BASE_URL": "http://a:b@h/v1", "TAI_MODEL": "m"}, chatEndpoint{}, "a user"},
 		"header break":    {map[string]string{"OPENAI_API_KEY": "k\r\nX: y"}, chatEndpoint{}, "OPENAI_API_KEY holds a line break"},
 	} {
 		got, err := findEndpoint(func(k string) string { return tc.env[k] })
 		if got != tc.want || (err == nil) != (tc.err == "") || (err != nil && !strings.Contains(err.Error(), tc.err)) {
-			t.Errorf("%s: %+v, %v, want %+v, %q", name, got, err, tc.want, tc.err)
+			t.Errorf("%s: got %+v, %v, want %+v, %q", name, got, err, tc.want, tc.err)
 		}
 		if (name == "nothing") != errors.Is(err, errNoModel) {
 			t.Errorf("%s: errNoModel told wrong: %v", name, err)
 		}
 	}
 	for _, p := range chatProviders() {
-		if got, err := findEndpoint(func(k string) string { return map[string]string{p.keyVar: "k"}[k] }); err != nil || got.Name != p.name {
-			t.Errorf("%s: %+v, %v", p.keyVar, got, err)
+		for _, key := range p.keys {
+			got, err := findEndpoint(func(k string) string { return map[string]string{key: "k"}[k] })
+			if err != nil || got.Name != p.name || got.BaseURL != p.base || got.Model != p.model || got.KeyFrom != key {
+				t.Errorf("%s: got %+v, %v", key, got, err)
+			}
+			if checked, err := got.checked("", ""); err != nil || checked != got {
+				t.Errorf("%s: its own address changes when it is checked: got %+v, %v", key, checked, err)
+			}
 		}
 	}
 }

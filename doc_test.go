@@ -564,6 +564,22 @@ func TestDocEntryAndStates(t *testing.T) {
 	docSame(t, "state", docColumn(t, page.table(t, "Bridge", "State")), states)
 }
 
+func TestDocProviders(t *testing.T) {
+	code := map[string]string{}
+	for _, p := range chatProviders() {
+		e, window := p.endpoint(""), ""
+		if e.Context > 0 {
+			window = strconv.Itoa(e.Context)
+		}
+		code[p.name] = fmt.Sprintf("%s | %s | %s", e.Wire, e.Model, window)
+	}
+	doc := map[string]string{}
+	for _, row := range readDoc(t).table(t, "Model endpoints", "Provider") {
+		doc[row[0]] = strings.Join(row[1:], " | ")
+	}
+	docSame(t, "provider", doc, code)
+}
+
 // TestDocEnvironment finds the variables by letting the code ask for them, in every state that one variable alone can bring about.
 func TestDocEnvironment(t *testing.T) {
 	page := readDoc(t)

@@ -9,19 +9,21 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
 
 const (
-	httpDialTimeout  = 20 * time.Second // one TCP or TLS set-up; the deadline of a call ends it earlier
-	httpIdleConn     = 4 * time.Second  // Node servers close an idle connection at 5 s; be gone before, so that no POST meets the close
-	httpIdlePerHost  = 8                // idle connections kept for one host
-	httpIdleTotal    = 64               // idle connections kept in all
-	httpHeaderMax    = 256 << 10        // bytes of response headers
-	httpReadBuffer   = 64 << 10         // bytes; large results are read in few calls
-	httpTLSSessions  = 64               // TLS sessions kept for resumption
-	httpProxyDefault = "http"           // scheme of a proxy that is given as host:port
+	httpDialTimeout  = 20 * time.Second     // one TCP or TLS set-up; the deadline of a call ends it earlier
+	httpIdleConn     = 4 * time.Second      // Node servers close an idle connection at 5 s; be gone before, so that no POST meets the close
+	httpIdlePerHost  = 8                    // idle connections kept for one host
+	httpIdleTotal    = 64                   // idle connections kept in all
+	httpHeaderMax    = 256 << 10            // bytes of response headers
+	httpReadBuffer   = 64 << 10             // bytes; large results are read in few calls
+	httpTLSSessions  = 64                   // TLS sessions kept for resumption
+	httpProxyDefault = "http"               // scheme of a proxy that is given as host:port
+	httpRetryMax     = 366 * 24 * time.Hour // a longer Retry-After is taken as this
 )
 
 // httpClientConfig is what differs between the program and its tests. Env may be nil: then no proxy is used. RootCAs nil
@@ -54,6 +56,33 @@ func newHTTPClient(c httpClientConfig) *http.Client {
 }
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// retryAfter reads how long a response asks to wait: Retry-After in seconds, which some model endpoints give with a fraction, or as a date
+// (RFC 9110, section 10.2.3), and retry-after-ms in milliseconds, which is more exact where both stand. Anything else counts as absent.
+func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
+	if d, ok := waitOf(h.Get("Retry-After-Ms"), time.Millisecond); ok {
+		return d, true
+	}
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if d, ok := waitOf(v, time.Second); ok {
+		return d, true
+	}
+	at, err := http.ParseTime(v)
+	if err != nil {
+		return 0, false
+	}
+	return min(max(at.Sub(now), 0), httpRetryMax), true
+}
+
+// waitOf reads digits, with a fraction or without, in a unit.
+func waitOf(v string, unit time.Duration) (time.Duration, bool) {
+	v = strings.TrimSpace(v)
+	n, err := strconv.ParseFloat(v, 64)
+	if v == "" || strings.Trim(v, "0123456789.") != "" || err != nil && n == 0 {
+		return 0, false
+	}
+	return time.Duration(min(n*float64(unit), float64(httpRetryMax))), true
+}
 
 // isLoopbackHost reports a host name or address, without port, that means this machine (RFC 6761, section 6.3).
 func isLoopbackHost(host string) bool {

@@ -25,7 +25,6 @@ const (
 	httpSessionMax = 4 << 10             // bytes of a session id
 	httpValueMin   = 8                   // bytes; a shorter value of a header that is no credential may stand in errors
 	httpSegmentMax = 20                  // bytes of a path segment that is shown; longer ones may be keys
-	httpRetryMax   = 366 * 24 * 60 * 60  // seconds; a longer Retry-After is taken as this
 )
 
 const (
@@ -157,23 +156,6 @@ func shownURL(u *url.URL) string {
 		}
 	}
 	return visibleLine(urlOrigin(u) + strings.Join(segments, "/"))
-}
-
-// retryAfter reads the header of that name: seconds or a date (RFC 9110, section 10.2.3). Anything else counts as absent.
-func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
-	v := strings.TrimSpace(h.Get("Retry-After"))
-	if v != "" && strings.Trim(v, "0123456789") == "" {
-		n := 0
-		for _, c := range v {
-			n = min(n*10+int(c-'0'), httpRetryMax)
-		}
-		return time.Duration(n) * time.Second, true
-	}
-	at, err := http.ParseTime(v)
-	if err != nil {
-		return 0, false
-	}
-	return min(max(at.Sub(now), 0), httpRetryMax*time.Second), true
 }
 
 // httpFault builds the error for a response that is no answer. It reads a bounded part of the body and leaves closing to the caller.
