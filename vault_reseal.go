@@ -158,6 +158,11 @@ func (v *vault) resealFor(ctx context.Context, wait time.Duration, wrapping bool
 		if err != nil {
 			return r, err
 		}
+		if from.sealer.on() && !to.sealer.on() { // a crash amid the change may leave open values in the journal, of no commit and under the old seal
+			if err := v.withTx(ctx, markUnwiped(ctx)); err != nil {
+				return r, err
+			}
+		}
 		err = v.withTx(ctx, func(tx *sql.Tx) error { return replaceSeal(ctx, tx, from, to) })
 		if err != nil && !errors.Is(err, errVaultUnsure) { // else a crash may still bring it into use
 			err = errors.Join(err, v.dropKeyFile(ctx, to))
@@ -195,8 +200,15 @@ func replaceSeal(ctx context.Context, tx *sql.Tx, from, to *openedSeal) error {
 	if err := putSetting(ctx, tx, settingSeal, to.text); err != nil {
 		return err
 	}
-	// A number of its own, so that whoever wipes takes away no mark but the one that was there when the wipe began.
-	return putSetting(ctx, tx, settingScrub, hex.EncodeToString(randomBytes(sealIDSize)))
+	return markUnwiped(ctx)(tx)
+}
+
+// markUnwiped says that old bytes are to be wiped. The mark has a number of its own, so that whoever wipes takes away no mark but the one that
+// was there when the wipe began.
+func markUnwiped(ctx context.Context) func(*sql.Tx) error {
+	return func(tx *sql.Tx) error {
+		return putSetting(ctx, tx, settingScrub, hex.EncodeToString(randomBytes(sealIDSize)))
+	}
 }
 
 // rewriteColumn opens each value with from and stores it as to seals it. Rows are read one at a time: all values together may be large.

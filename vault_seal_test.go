@@ -700,3 +700,29 @@ func TestSealKilled(t *testing.T) {
 		}
 	}
 }
+
+// An unsealing that ends before its commit can leave open values in the journal, and the vault sealed as it was: a mark is there before it
+// begins, so that the next open wipes them.
+func TestUnsealMarksFirst(t *testing.T) {
+	t.Parallel()
+	v := vaultAt(t, filepath.Join(t.TempDir(), "home"))
+	if err := v.putSecret(t.Context(), "", "KEPT", "value-1", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.db.ExecContext(t.Context(), `CREATE TRIGGER stop BEFORE UPDATE ON secrets BEGIN SELECT RAISE(ABORT, 'stop'); END`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.unseal(t.Context()); err == nil {
+		t.Fatal("unsealed, although a value could not be written")
+	}
+	info, err := v.sealStatus(t.Context())
+	if err != nil || info.Kind != sealByKeyFile || !info.Unwiped {
+		t.Errorf("after an unsealing that failed: %+v, %v; want sealed, and a wipe pending", info, err)
+	}
+	if err := v.settleSeal(t.Context()); err != nil || v.unwiped != nil {
+		t.Errorf("the wipe: %v, %v", err, v.unwiped)
+	}
+	if info, err = v.sealStatus(t.Context()); err != nil || info.Unwiped {
+		t.Errorf("after the wipe: %+v, %v", info, err)
+	}
+}
