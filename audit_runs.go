@@ -24,6 +24,8 @@ const (
 	runUnreadable = "unreadable"
 )
 
+const firstDeedLines = 4 // lines after the first one among which a listing looks for the first call
+
 // auditRunInfo is one run as a listing shows it. Where its log cannot be read, Started is the time of the file and Fault says why; where the
 // log is gone, Lines and Started are those of its head.
 type auditRunInfo struct {
@@ -36,6 +38,7 @@ type auditRunInfo struct {
 	Completed bool      `json:"completed"`
 	State     string    `json:"state"`
 	Fault     string    `json:"fault,omitempty"`
+	First     string    `json:"first,omitempty"` // kind and subject of what it did first, not verified
 
 	latest time.Time  // it began at this time or before
 	head   *auditHead // on record, if it is
@@ -142,7 +145,11 @@ func (info *auditRunInfo) readEnds() (err error) {
 		return err
 	}
 	info.Size = stat.Size()
-	first, err := auditLines{r: bufio.NewReaderSize(f, auditLineMax)}.next()
+	lines := auditLines{r: bufio.NewReaderSize(f, auditLineMax)}
+	first, err := lines.next()
+	if err == io.EOF {
+		return errors.New("the file is empty")
+	}
 	if err != nil {
 		return fmt.Errorf("first line: %w", err)
 	}
@@ -153,6 +160,7 @@ func (info *auditRunInfo) readEnds() (err error) {
 	if info.Started, err = time.Parse(auditTimeForm, rec.Time); err != nil {
 		return fmt.Errorf("first line: %w", err)
 	}
+	info.First = firstDeed(lines)
 	from := max(0, info.Size-2*auditLineMax)
 	tail, err := io.ReadAll(io.NewSectionReader(f, from, info.Size-from))
 	if err != nil {
@@ -166,6 +174,24 @@ func (info *auditRunInfo) readEnds() (err error) {
 	}
 	info.Lines, info.Completed = last.Seq, last.Event == auditRunCompleted
 	return nil
+}
+
+// firstDeed gives kind and subject of the first call in the few lines that follow, "" where there is none.
+func firstDeed(lines auditLines) string {
+	for range firstDeedLines {
+		line, err := lines.next()
+		if err != nil {
+			return ""
+		}
+		rec, err := parseAuditLine(line)
+		if err != nil {
+			return ""
+		}
+		if rec.Call != "" {
+			return strings.TrimSpace(rec.Kind + " " + rec.Subject)
+		}
+	}
+	return ""
 }
 
 // Against what a log can be checked.

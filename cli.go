@@ -28,6 +28,14 @@ type flagSpec struct {
 	Many              bool
 }
 
+// dashed is the flag as it is written: -o, --json.
+func (f flagSpec) dashed() string {
+	if len(f.Name) == 1 {
+		return "-" + f.Name
+	}
+	return "--" + f.Name
+}
+
 // globalFlags are known to every command.
 func globalFlags() []flagSpec {
 	return []flagSpec{
@@ -83,11 +91,11 @@ func parseWords(words []string, specs []flagSpec) (args, rest []string, dash boo
 		spec := specs[k]
 		switch {
 		case spec.Value == "" && inline:
-			return nil, nil, false, nil, usageError("", "flag --%s takes no value", spec.Name)
+			return nil, nil, false, nil, usageError("", "flag %s takes no value", spec.dashed())
 		case spec.Value != "" && !inline && i+1 >= len(words):
-			return nil, nil, false, nil, usageError("", "flag --%s needs %s", spec.Name, spec.Value)
+			return nil, nil, false, nil, usageError("", "flag %s needs %s", spec.dashed(), spec.Value)
 		case spec.Value != "" && !inline && isFlag(words[i+1], specs):
-			return nil, nil, false, nil, usageError("--"+spec.Name+"="+words[i+1]+" if that is meant", "flag --%s needs %s, and %s is a flag", spec.Name, spec.Value, visibleLine(words[i+1]))
+			return nil, nil, false, nil, usageError(spec.dashed()+"="+words[i+1]+" if that is meant", "flag %s needs %s, and %s is a flag", spec.dashed(), spec.Value, visibleLine(words[i+1]))
 		case spec.Value != "" && !inline:
 			i++
 			value = words[i]
@@ -95,7 +103,7 @@ func parseWords(words []string, specs []flagSpec) (args, rest []string, dash boo
 			value = "true"
 		}
 		if len(flags[name]) > 0 && !spec.Many && spec.Value != "" {
-			return nil, nil, false, nil, usageError("", "flag --%s is given twice", spec.Name)
+			return nil, nil, false, nil, usageError("", "flag %s is given twice", spec.dashed())
 		}
 		flags[name] = append(flags[name], value)
 	}
@@ -150,7 +158,7 @@ func failure(err error) *cliError {
 	case ce.Hint == "" && (errors.Is(err, errKeyFileMissing) || errors.Is(err, errKeyFileDamaged) || errors.Is(err, errWrongKeyFile) || errors.Is(err, errSealStripped)):
 		ce.Hint = "if no copy of the key file is left, tai vault seal --discard gives the sealed values up and keeps all else"
 	case ce.Hint == "" && errors.Is(err, errWrongPassphrase):
-		ce.Hint = "if it is forgotten, tai vault seal --discard gives the sealed values up and keeps all else"
+		ce.Hint = "where TAI_PASSPHRASE or TAI_PASSPHRASE_FILE is set, it is taken and nobody is asked; if it is forgotten, tai vault seal --discard gives the sealed values up and keeps all else"
 	case errors.Is(err, errServerUnknown):
 		ce.Hint = "tai mcp list shows the names"
 	case errors.Is(err, errNotEnabled):

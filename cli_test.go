@@ -235,6 +235,9 @@ func TestCLIUsage(t *testing.T) {
 		texts []string
 	}{
 		{[]string{"mcp"}, []string{"tai mcp needs a command", "hint: tai mcp add | list"}},
+		{[]string{"secret", "show", "X"}, []string{"no such command: secret show", "hint: no command prints a value"}},
+		{[]string{"vault", "restore", "x.db"}, []string{"no such command: vault restore", "tai help vault backup"}},
+		{[]string{"secrets", "list"}, []string{"no such command: secrets", "hint: did you mean tai secret?"}},
 		{[]string{"mcp", "frobnicate"}, []string{"no such command: mcp frobnicate", "hint:"}},
 		{[]string{"frobnicate", "now"}, []string{"no such command: frobnicate", "hint:"}},
 		{[]string{"mcp", "list", "--jsn"}, []string{"unknown flag --jsn", "hint:"}},

@@ -9,24 +9,28 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
 
+const auditLast = "last" // the newest run, in the place of its name
+
 func auditCommands() []command {
 	return []command{
-		{Path: "audit list", Short: "runs of this home and workspace, newest first", Long: "A run that is on record and has no log any more is listed too: \"log gone\".", Example: "tai audit list --limit 10",
+		{Path: "audit list", Short: "runs of this home and workspace, newest first", Long: "At the end of a line stands what the run did first. A run that is on record and\nhas no log any more is listed too: \"log gone\".", Example: "tai audit list --limit 10",
 			Flags: []flagSpec{{Name: "limit", Value: "N", Help: fmt.Sprintf("at most this many (default %d)", recordListLimit)}}, Store: storeRead, Run: cmdAuditList},
-		{Path: "audit show", Args: "RUN|FILE", Short: "print a run log, one line an event", Long: "A log that does not verify is shown all the same, with a warning.", Example: "tai audit show cli-2f6c1a0b93d4e857 --since 10m",
+		{Path: "audit show", Args: "RUN|FILE", Short: "print a run log, one line an event", Long: "A log that does not verify is shown all the same, with a warning. RUN may be\ncut short where it stays clear, and the word last is the newest run; so for\nverify, head and report.", Example: "tai audit show cli-2f6c1a0b93d4e857 --since 10m",
 			Flags: []flagSpec{{Name: "call", Value: "ID", Help: "only the events of this call, and of those that it caused"}, {Name: "event", Value: "NAME", Help: "only these events", Many: true},
 				{Name: "since", Value: "TIME", Help: "only what came later: a time as in the log, or how long ago (90s, 10m, 2h)"}}, Min: 1, Max: 1, Store: storeRead, Run: cmdAuditShow},
 		{Path: "audit verify", Args: "RUN|FILE", Short: "check a run log's chain, and its head on record", Example: "tai audit verify cli-2f6c1a0b93d4e857 --ci",
 			Long:  "Exit 0: good. Exit 1: tampered with. Exit 2: unreadable. The chain shows what\nwas changed inside the log; the head that the vault holds, or --head FILE, also\nwhat was cut off its end. With --head no vault is opened. An incomplete last\nline that the head does not speak of is what a crash leaves, and a notice.",
 			Flags: []flagSpec{{Name: "ci", Help: "one line of JSON, for machines"}, {Name: "head", Value: "FILE", Help: "a head that tai audit head wrote"}}, Min: 1, Max: 1, Store: storeRead, Run: cmdAuditVerify},
 		{Path: "audit head", Args: "RUN", Short: "export the signed head of a run log, to be kept elsewhere", Example: "tai audit head cli-2f6c1a0b93d4e857 -o head.json",
-			Long:  "tai audit verify RUN --head FILE holds the log against it, on any machine.\nCompare the key's fingerprint with the one that this command shows.",
+			Long:  "tai audit verify LOG --head FILE holds the log against it, on any machine that\nhas both files; the log is HOME/runs/RUN.jsonl. Whoever can change both could\nsign anew: so note the key that this command shows, and compare it with the\none that verify shows.",
 			Flags: []flagSpec{{Name: "o", Value: "FILE", Help: "write it to a new file"}}, Min: 1, Max: 1, Store: storeThere, Run: cmdAuditHead},
 	}
 }
@@ -63,6 +67,9 @@ func cmdAuditList(ctx context.Context, c *invocation) error {
 		state := r.State
 		if r.Fault != "" {
 			state += ": " + r.Fault
+		}
+		if r.First != "" {
+			state += "  " + r.First
 		}
 		fmt.Fprintf(c.stdout, "%s  %s  %d lines  %s\n", visibleLine(r.Run), r.Started.UTC().Format(time.RFC3339), r.Lines, visibleLine(state))
 	}
@@ -111,7 +118,54 @@ func (a *app) auditSource(word string, placed func(run string) string) (auditSou
 			return src, &cliError{Exit: exitUsage, Message: fmt.Sprintf("read run log %s: %v", quoteClip(word), bareError(err)), err: err}
 		}
 	}
-	return src, &cliError{Exit: exitUsage, Message: "no such run or file: " + quoteClip(word), Hint: "tai audit list shows the runs", err: fs.ErrNotExist}
+	return src, noSuchRun(word, "tai audit list shows the runs")
+}
+
+func noSuchRun(word, hint string) error {
+	return &cliError{Exit: exitUsage, Message: "no such run or file: " + quoteClip(word), Hint: hint, err: fs.ErrNotExist}
+}
+
+// wholeRun gives the run that a word means which is no whole one: the newest for last, else the only one that begins with it, on record or
+// in the folders. Any other word stays as it is, and so does the name of a file. heads, which may be nil, gives the runs on record.
+func (a *app) wholeRun(word string, heads func() []auditHead) (string, error) {
+	if !isShortRun(word) && word != auditLast {
+		return word, nil
+	}
+	if _, err := os.Lstat(absolute(word, a.out.Dir)); err == nil && word != auditLast {
+		return word, nil
+	}
+	var recorded []auditHead
+	if heads != nil {
+		recorded = heads()
+	}
+	limit := 1
+	if word != auditLast {
+		limit = math.MaxInt
+	}
+	runs, _, err := listAudit(recorded, limit, a.auditFolders()...)
+	if err != nil {
+		return "", err
+	}
+	if word == auditLast && len(runs) == 0 {
+		return "", noSuchRun(word, "no runs are logged here yet")
+	}
+	if word != auditLast {
+		runs = slices.DeleteFunc(runs, func(r auditRunInfo) bool { return !strings.HasPrefix(r.Run, word) })
+	}
+	switch len(runs) {
+	case 0:
+		return word, nil
+	case 1:
+		return runs[0].Run, nil
+	}
+	return "", usageError("give more of its digits; tai audit list shows the runs", "%d runs begin with %s", len(runs), quoteClip(word))
+}
+
+// isShortRun reports the beginning of a run's name, of its origin and some digits.
+func isShortRun(word string) bool {
+	_, digits, _ := strings.Cut(word, "-")
+	missing := auditRunDigits - len(digits)
+	return digits != "" && missing > 0 && isAuditRun(word+strings.Repeat("0", missing))
 }
 
 // firstRun gives the run that a log's first line names, "" where there is none to be read.
@@ -140,6 +194,19 @@ func (c *invocation) checkLog(ctx context.Context, word string, strict bool) (*o
 			return ""
 		}
 		return h.Path
+	}
+	word, err := c.wholeRun(word, func() []auditHead {
+		if fault != nil {
+			return nil
+		}
+		heads, err := v.auditHeads(ctx)
+		if err != nil {
+			return nil
+		}
+		return heads
+	})
+	if err != nil {
+		return nil, auditFinding{}, err
 	}
 	src, err := c.auditSource(word, placed)
 	gone := errors.Is(err, fs.ErrNotExist)
@@ -254,6 +321,9 @@ func (c *invocation) verifyExported(word, name string) (auditFinding, error) {
 	if err != nil {
 		return auditFinding{}, &cliError{Exit: exitUsage, Message: fmt.Sprintf("head file %s: %v", quoteClip(name), bareError(err)), Hint: "tai audit head RUN -o FILE writes one", err: err}
 	}
+	if word, err = c.wholeRun(word, nil); err != nil {
+		return auditFinding{}, err
+	}
 	src, err := c.auditSource(word, nil)
 	gone := errors.Is(err, fs.ErrNotExist) && src.run == h.Run
 	if err != nil && !gone {
@@ -270,7 +340,9 @@ func (c *invocation) verifyExported(word, name string) (auditFinding, error) {
 	}
 	forged := h.verify()
 	if gone && forged == nil {
-		return goneAudit(&h, auditByExported), nil
+		f := goneAudit(&h, auditByExported)
+		f.Notices = append(f.Notices, "looked for in "+strings.Join(c.auditFolders(), " and ")+"; a log that is elsewhere is named by its file")
+		return f, nil
 	}
 	f := auditFinding{auditReport: auditReport{Run: h.Run}, Checked: auditByChain}
 	if !gone {
@@ -348,13 +420,14 @@ func cmdAuditShow(ctx context.Context, c *invocation) error {
 	if f.Tampered || f.Unreadable {
 		fmt.Fprint(c.stderr, "warning: this log cannot be trusted: "+auditVerdict(f))
 	}
-	events := []json.RawMessage{}
+	events, shown := []json.RawMessage{}, 0
 	err = readAudit(file, func(r auditRecord) bool {
-		switch {
-		case !keep(r):
-		case c.json:
+		if !keep(r) {
+			return true
+		}
+		if shown++; c.json {
 			events = append(events, r.appendLine(nil))
-		default:
+		} else {
 			fmt.Fprintln(c.stdout, auditLine(r))
 		}
 		return true
@@ -364,6 +437,9 @@ func cmdAuditShow(ctx context.Context, c *invocation) error {
 	}
 	if c.json {
 		return writeJSON(c.stdout, map[string]any{"events": events, "tampered": f.Tampered})
+	}
+	if shown == 0 && len(c.flags["call"])+len(c.flags["event"])+len(c.flags["since"]) > 0 {
+		fmt.Fprintln(c.stderr, "tai: no line of the log is what the flags ask for")
 	}
 	return nil
 }
@@ -451,7 +527,7 @@ func cmdAuditHead(ctx context.Context, c *invocation) error {
 		_, err = c.stdout.Write(doc)
 		return err
 	}
-	_, err = fmt.Fprintf(c.stdout, "head of run %s: %d lines, key %s, in %s\n", h.Run, h.Lines, fingerprint(h.Key), visibleLine(c.flag("o")))
+	_, err = fmt.Fprintf(c.stdout, "head of run %s: %d lines, key %s, in %s\nof the log %s\n", h.Run, h.Lines, fingerprint(h.Key), visibleLine(c.flag("o")), visibleLine(file.Name()))
 	return err
 }
 

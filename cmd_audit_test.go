@@ -132,7 +132,7 @@ func TestAUD04CLIGone(t *testing.T) {
 	r.verdict(1, []string{r.path(1)}, "the log is gone")
 	r.verdict(0, r.runs[:1], "good")
 	list := strings.Split(strings.TrimSpace(r.tai("audit", "list").ok()), "\n")
-	if len(list) != 2 || !strings.HasSuffix(list[0], "5 lines  ended") || !strings.HasPrefix(list[1], r.runs[1]) || !strings.HasSuffix(list[1], "5 lines  log gone") {
+	if len(list) != 2 || !strings.HasSuffix(list[0], "5 lines  ended  tool-call file_read") || !strings.HasPrefix(list[1], r.runs[1]) || !strings.HasSuffix(list[1], "5 lines  log gone") {
 		t.Errorf("%q", list)
 	}
 	r.tai("audit", "show", r.runs[1]).fails(exitFailed, "the log is gone")
@@ -556,4 +556,32 @@ func TestAuditHeadSealed(t *testing.T) {
 	lines := strings.SplitAfter(r.read(0), "\n")
 	r.write(0, strings.Join(lines[:4], ""))
 	r.verdict(1, r.runs, "tampered with: line 5")
+}
+
+// A run may be named by the word last, or by its beginning where that is clear; a newest log that was removed is not passed over.
+func TestAuditRunNames(t *testing.T) {
+	t.Parallel()
+	r := newAuditRig(t, 2)
+	newest := strings.Fields(r.tai("audit", "list", "--limit", "1").ok())[0]
+	r.tai("audit", "verify", "last").outHas("good: 5 lines of " + newest)
+	for _, run := range r.runs {
+		r.tai("audit", "verify", run[:len(run)-2]).outHas("good: 5 lines of " + run)
+	}
+	r.tai("audit", "verify", "cli-").fails(exitUsage, "no such run or file")
+	r.tai("audit", "verify", "cli-zz").fails(exitUsage, "no such run or file")
+	head := filepath.Join(t.TempDir(), "head.json")
+	r.tai("audit", "head", "last", "-o", head).outHas("of the log ", newest+auditExtension)
+	r.tai("audit", "show", "last", "--event", "nothing").errHas("no line of the log")
+	for i := range r.runs {
+		if err := os.Remove(r.path(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone := r.tai("audit", "verify", "last")
+	gone.outHas("the log is gone")
+	if gone.code != 1 {
+		t.Errorf("exit %d, want 1", gone.code)
+	}
+	r.tai("audit", "verify", newest[:len(newest)-2], "--head", head).fails(exitUsage, "no such run or file")
+	r.tai("audit", "verify", newest, "--head", head).outHas("the log is gone", "named by its file")
 }

@@ -103,7 +103,7 @@ func printColumns(w io.Writer, name, what string) {
 
 func printFlags(w io.Writer, flags []flagSpec) {
 	for _, f := range flags {
-		printColumns(w, strings.TrimSpace("--"+f.Name+" "+f.Value), f.Help)
+		printColumns(w, strings.TrimSpace(f.dashed()+" "+f.Value), f.Help)
 	}
 }
 

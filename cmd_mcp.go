@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,6 +79,7 @@ func cmdMCPAdd(ctx context.Context, c *invocation) error {
 			if !c.json {
 				c.printAdded(r)
 			}
+			c.tellMoved(r.Name, secrets[i])
 			c.say(r.Warnings, "warning")
 			continue
 		}
@@ -509,6 +511,7 @@ func switchServer(ctx context.Context, c *invocation, on bool) error {
 
 func cmdMCPRemove(ctx context.Context, c *invocation) error {
 	name := c.args[0]
+	before := c.usersNow(ctx)
 	if err := c.bridge.remove(ctx, name, "--yes"); err != nil {
 		return err
 	}
@@ -516,6 +519,34 @@ func cmdMCPRemove(ctx context.Context, c *invocation) error {
 		return writeJSON(c.stdout, map[string]string{"name": name, "state": "removed"})
 	}
 	fmt.Fprintf(c.stdout, "%s: removed with its profile rows, pins and tokens\n", visibleLine(name))
+	return c.tellUnused(ctx, name, before)
+}
+
+// usersNow gives which servers use which secret, nil where that cannot be said.
+func (c *invocation) usersNow(ctx context.Context) map[string][]string {
+	v, err := c.vault(ctx)
+	if err != nil {
+		return nil
+	}
+	return c.openSecretUsers(ctx, v)
+}
+
+// tellUnused names the secrets of the vault that only the removed server used: they stay.
+func (c *invocation) tellUnused(ctx context.Context, server string, before map[string][]string) error {
+	v, err := c.vault(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if !slices.Equal(before[name], []string{server}) {
+			continue
+		}
+		if has, err := v.hasSecret(ctx, "", name); err != nil {
+			return err
+		} else if has {
+			fmt.Fprintf(c.stderr, "note: the secret %s stays, and no server uses it now; tai secret delete %s drops it\n", visibleLine(name), quoteWord(name))
+		}
+	}
 	return nil
 }
 

@@ -49,6 +49,13 @@ func (c *invocation) moveSecrets(ctx context.Context, servers []serverEntry) (ma
 	return out, nil
 }
 
+// tellMoved says which secrets came into the vault with a server.
+func (c *invocation) tellMoved(server string, moved []namedSecret) {
+	for _, m := range moved {
+		fmt.Fprintf(c.stderr, "note: %s: a secret is in the vault as %s now, and the entry says ${%s}\n", visibleLine(server), m.Name, m.Name)
+	}
+}
+
 // tellKept says that secrets stay as they were pasted, and the command that moves them.
 func (c *invocation) tellKept(servers []serverEntry, plans map[int][]tokenMove) {
 	for i, e := range servers {
@@ -57,7 +64,7 @@ func (c *invocation) tellKept(servers []serverEntry, plans map[int][]tokenMove) 
 			places = append(places, m.Where)
 		}
 		if len(places) > 0 {
-			fmt.Fprintf(c.stderr, "warning: %s: kept as pasted, and looks like a secret: %s; tai mcp add %s --move-secrets moves it into the vault by name\n",
+			fmt.Fprintf(c.stderr, "warning: %s: kept in the entry as pasted, and looks like a secret: %s; --move-secrets moves it into the vault, later too: tai mcp add %s --move-secrets\n",
 				visibleLine(e.Name), visibleLine(strings.Join(places, ", ")), quoteWord(e.Name))
 		}
 	}

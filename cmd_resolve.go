@@ -19,7 +19,11 @@ func resolve(words []string, all []command, prompt command) (*invocation, error)
 	case len(plain) > 0 && isGroup(plain[0], all):
 		return nil, unknownInGroup(plain, all)
 	case len(plain) > 1:
-		return nil, usageError(`a prompt stands in quotes: tai "…"; tai help lists the commands`, "no such command: %s", visibleLine(plain[0]))
+		hint := `a prompt stands in quotes: tai "…"; tai help lists the commands`
+		if group := meantGroup(plain[0], all); group != "" {
+			hint = "did you mean tai " + group + "? " + hint
+		}
+		return nil, usageError(hint, "no such command: %s", visibleLine(plain[0]))
 	default:
 		cmd, used = prompt, 0
 	}
@@ -113,7 +117,42 @@ func unknownInGroup(words []string, all []command) error {
 	if len(words) == 1 {
 		return usageError(hint, "tai %s needs a command", words[0])
 	}
+	if meant := otherWord(words[0], words[1]); meant != "" {
+		hint = meant
+	}
 	return usageError(hint, "no such command: %s %s", words[0], visibleLine(words[1]))
+}
+
+// otherWord gives the way to what a word means that other programs have in such a group, "" for any other word.
+func otherWord(group, word string) string {
+	switch group + " " + word {
+	case "secret get", "secret show", "secret print":
+		return "no command prints a value; it goes where ${NAME} stands in a server's entry; tai secret list shows the names"
+	case "secret add", "secret create", "secret update":
+		return "tai secret set NAME"
+	case "secret remove", "secret rm":
+		return "tai secret delete NAME"
+	case "mcp delete", "mcp rm":
+		return "tai mcp remove SERVER"
+	case "vault restore":
+		return "end every tai and cp the copy back: tai help vault backup tells how"
+	case "vault lock", "vault encrypt", "vault passphrase", "vault passwd":
+		return "tai vault seal --passphrase; tai help vault seal tells more"
+	case "vault unlock", "vault open":
+		return "tai asks for the passphrase when it needs it; tai vault unseal stores the secrets in the clear"
+	}
+	return ""
+}
+
+// meantGroup is the word that a wrong first word is a form of (secrets, audi), "" where there is none.
+func meantGroup(word string, all []command) string {
+	for _, c := range all {
+		group, _, _ := strings.Cut(c.Path, " ")
+		if len(word) > 2 && (strings.HasPrefix(group, word) || strings.HasPrefix(word, group)) {
+			return group
+		}
+	}
+	return ""
 }
 
 // isCommandWord reports a word that a command begins with.

@@ -19,9 +19,9 @@ func sealCommands() []command {
 		{Path: "vault seal", Short: "seal by a key file or a passphrase, or change it", Example: "tai vault seal --passphrase",
 			Long: "A vault is sealed by a key file from its first write: a file in tai's config\nfolder, apart from the data, so that a copy of the data alone opens nothing.\n" +
 				"With --passphrase tai asks for one (twice); where no person sits it comes from\nTAI_PASSPHRASE or the file that TAI_PASSPHRASE_FILE names. A vault that has a\n" +
-				"passphrase gets a new one: from the prompt, TAI_NEW_PASSPHRASE or\nTAI_NEW_PASSPHRASE_FILE. Without it the sealed values are lost.\n" +
+				"passphrase gets a new one: from the prompt, TAI_NEW_PASSPHRASE or\nTAI_NEW_PASSPHRASE_FILE. Without a flag only a vault that is not sealed is\nsealed, by a key file. Whoever loses the key file or the passphrase has lost the\nsealed values: there is no other way in.\n" +
 				"--discard is the way on when key file or passphrase are lost for good, or single\nvalues are damaged: after a consent that names all of it, what does not open is\ngiven up, all else is kept, and a vault without a key gets a new key file.",
-			Flags: []flagSpec{{Name: "passphrase", Help: "seal by a passphrase"}, {Name: "key-file", Help: "seal by a key file (the default)"}, {Name: "discard", Help: "give up the values that nothing opens"}},
+			Flags: []flagSpec{{Name: "passphrase", Help: "seal by a passphrase, or change it"}, {Name: "key-file", Help: "seal by a key file, also in the place of a passphrase"}, {Name: "discard", Help: "give up the values that nothing opens"}},
 			Store: storeWrite, Run: cmdVaultSeal},
 		{Path: "vault unseal", Short: "store every secret in the clear, until tai vault seal", Example: "tai vault unseal", Store: storeThere, Redacts: true, Run: cmdVaultUnseal},
 		{Path: "vault rekey", Short: "seal every value with a new key", Example: "tai vault rekey",
@@ -257,7 +257,11 @@ func (c *invocation) sealDone(r resealed) error {
 	case !r.Changed && r.To.Kind == sealOff:
 		b.WriteString("the vault is not sealed; nothing was changed\n")
 	case !r.Changed:
-		fmt.Fprintf(&b, "the vault is sealed by a %s already; nothing was changed\n", strings.ReplaceAll(r.To.Kind, "-", " "))
+		other := "--passphrase seals it by a passphrase, tai vault rekey gives it a new key"
+		if r.To.Kind == sealByPassphrase {
+			other = "--passphrase changes it, --key-file goes back to a key file"
+		}
+		fmt.Fprintf(&b, "the vault is sealed by a %s already; nothing was changed (%s)\n", strings.ReplaceAll(r.To.Kind, "-", " "), other)
 	case r.To.Kind == sealOff:
 		b.WriteString("the vault is unsealed: its secrets stand in the clear until tai vault seal\n")
 	case r.To.Kind == sealByPassphrase && r.From.Key == r.To.Key:

@@ -271,3 +271,34 @@ func TestSealPassphraseStaysHere(t *testing.T) {
 func (r *cliRig) passphrase(p secret) func(context.Context, string) (secret, error) {
 	return func(context.Context, string) (secret, error) { return p, nil }
 }
+
+// What a person does next stands in the message: after a seal that is there already, a wrong passphrase, a lost key file, a copy that is not
+// there, a repair of nothing.
+func TestSealWaysOut(t *testing.T) {
+	t.Parallel()
+	r := newCLIRig(t)
+	r.with("planted-value-1", "secret", "set", "X", "--from", "-").ok()
+	r.tai("vault", "seal").outHas("by a key file already", "--passphrase", "tai vault rekey")
+	r.tai("vault", "check", filepath.Join(r.dir, "nope.db")).outHas("no such file")
+	if run := r.tai("vault", "check", filepath.Join(r.dir, "nope.db")); run.code != exitFailed {
+		t.Errorf("a copy that is not there: exit %d, want %d", run.code, exitFailed)
+	}
+	r.tai("vault", "check", "--repair", "--yes").errHas("nothing that --repair could mend")
+	keys := r.keys().Dir
+	if err := os.Rename(keys, keys+"-away"); err != nil {
+		t.Fatal(err)
+	}
+	r.tai("record", "search", "x").fails(exitFailed, "the key file is missing", "hint: if no copy of the key file is left")
+	if err := os.Rename(keys+"-away", keys); err != nil {
+		t.Fatal(err)
+	}
+	r.env = append(r.env, "TAI_PASSPHRASE=planted-passphrase")
+	r.tai("vault", "seal", "--passphrase").outHas("by the passphrase")
+	r.tai("vault", "seal").outHas("by a passphrase already", "--key-file goes back")
+	r.env[len(r.env)-1] = "TAI_PASSPHRASE=another-passphrase"
+	wrong := r.tai("record", "search", "x")
+	wrong.fails(exitFailed, "the passphrase is wrong", "hint: where TAI_PASSPHRASE")
+	wrong.hides("another-passphrase")
+	r.env[len(r.env)-1] = "TAI_PASSPHRASE_FILE=" + filepath.Join(r.dir, "nope")
+	r.tai("record", "search", "x").fails(exitFailed, "read the passphrase file")
+}

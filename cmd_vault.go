@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -23,8 +24,9 @@ func vaultCommands() []command {
 	return []command{
 		{Path: "secret set", Args: "NAME", Short: "store a secret, from a hidden prompt or --from", Example: "tai secret set GITHUB_TOKEN --from env:GITHUB_TOKEN",
 			Long:  "The value never stands on the command line: without --from it is asked for, not\nshown. One line end at the end of a file or of standard input is cut. Names\nstart with a letter or _ and hold letters, digits, _, - and . (at most 128).",
-			Flags: []flagSpec{{Name: "from", Value: "env:X|file:P|-", Help: "where the value comes from"}}, Min: 1, Max: 1, Store: storeWrite, Run: cmdSecretSet},
-		{Path: "secret list", Short: "names and ages of stored secrets, never a value", Example: "tai secret list", Store: storeRead, Run: cmdSecretList},
+			Flags: []flagSpec{{Name: "from", Value: "env:X|file:P|-", Help: "where the value comes from: a variable, a file that only you can read, standard input"}}, Min: 1, Max: -1, Store: storeWrite, Run: cmdSecretSet},
+		{Path: "secret list", Short: "names, ages and users of stored secrets, never a value", Example: "tai secret list",
+			Long: "No command prints a value: it goes where ${NAME} stands in a server's entry, and\nnowhere else. While the vault asks for its passphrase, servers are not listed.", Store: storeRead, Run: cmdSecretList},
 		{Path: "secret delete", Args: "NAME", Short: "drop a secret", Example: "tai secret delete GITHUB_TOKEN", Min: 1, Max: 1, Store: storeThere, Run: cmdSecretDelete},
 		{Path: "profile list", Short: "profiles, the current one marked", Example: "tai profile list", Store: storeRead, Run: cmdProfileList},
 		{Path: "profile use", Args: "NAME", Short: "make a profile the current one", Example: "tai profile use work", Min: 1, Max: 1, Store: storeWrite, Run: cmdProfileUse},
@@ -39,6 +41,9 @@ func vaultCommands() []command {
 
 func cmdSecretSet(ctx context.Context, c *invocation) error {
 	name := c.args[0]
+	if before, _, assigned := strings.Cut(name, "="); len(c.args) > 1 || assigned && validSecretName(before) == nil { // neither is repeated: it is the secret
+		return usageError("tai secret set "+quoteWord(before)+" asks for it; and take it out of the shell's history", "a secret's value never stands on the command line, and nothing was stored")
+	}
 	if err := validSecretName(name); err != nil {
 		return &cliError{Exit: exitUsage, Message: err.Error(), err: err}
 	}
@@ -50,7 +55,15 @@ func cmdSecretSet(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	err = c.recorded(ctx, deed{Kind: "secret-set", Subject: name}, func(v *vault) error { return v.putSecret(ctx, "", name, secret(value), nil) })
+	state := "stored"
+	err = c.recorded(ctx, deed{Kind: "secret-set", Subject: name}, func(v *vault) error {
+		if had, err := v.hasSecret(ctx, "", name); err != nil {
+			return err
+		} else if had {
+			state = "replaced"
+		}
+		return v.putSecret(ctx, "", name, secret(value), nil)
+	})
 	if err != nil {
 		return err
 	}
@@ -58,7 +71,7 @@ func cmdSecretSet(ctx context.Context, c *invocation) error {
 	if warning != "" {
 		fmt.Fprintln(c.stderr, "warning: "+warning)
 	}
-	return c.done(map[string]string{"name": name, "state": "stored"}, "%s: stored; refer to it as ${%s}", name, name)
+	return c.done(map[string]string{"name": name, "state": state}, "%s: %s; refer to it as ${%s}", name, state, name)
 }
 
 // checkSecret refuses a value that cannot be used, and warns of one that is stored but cannot be kept out of texts, or would spoil
@@ -92,7 +105,7 @@ func (c *invocation) secretValue(ctx context.Context, name string) (string, erro
 	case strings.HasPrefix(from, "env:"):
 		value, ok := c.lookupEnv(from[4:])
 		if !ok {
-			return "", usageError("", "variable %s is not set", quoteClip(from[4:]))
+			return "", usageError("export it in this shell, or leave --from out to be asked for the value", "variable %s is not set", quoteClip(from[4:]))
 		}
 		return value, nil
 	case strings.HasPrefix(from, "file:"):
@@ -145,10 +158,15 @@ func cmdSecretList(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
+	users := c.openSecretUsers(ctx, v)
 	if c.json {
 		out := []map[string]any{}
 		for _, s := range list {
-			out = append(out, map[string]any{"name": s.Name, "profile": s.Profile, "created": s.Created, "updated": s.Updated})
+			row := map[string]any{"name": s.Name, "profile": s.Profile, "created": s.Created, "updated": s.Updated}
+			if users != nil && s.Profile == "" {
+				row["servers"] = orEmpty(users[s.Name])
+			}
+			out = append(out, row)
 		}
 		return writeJSON(c.stdout, map[string]any{"secrets": out})
 	}
@@ -156,17 +174,59 @@ func cmdSecretList(ctx context.Context, c *invocation) error {
 		fmt.Fprintln(c.stdout, "no secrets are stored")
 	}
 	for _, s := range list {
-		fmt.Fprintf(c.stdout, "%s  set %s\n", visibleLine(s.Name), s.Updated.Format(time.RFC3339))
+		used := ""
+		if s.Profile == "" && len(users[s.Name]) > 0 {
+			used = "  used by " + strings.Join(users[s.Name], ", ")
+		}
+		fmt.Fprintf(c.stdout, "%s  set %s%s\n", visibleLine(s.Name), s.Updated.Format(time.RFC3339), visibleLine(used))
 	}
 	return nil
 }
 
+// secretUsers gives by the name of a secret the servers whose entries refer to it.
+func secretUsers(ctx context.Context, v *vault) (map[string][]string, error) {
+	rows, err := v.servers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	users := map[string][]string{}
+	for _, row := range rows {
+		for _, ref := range entryReferences(row.serverEntry) {
+			if !slices.Contains(users[ref.Name], row.Name) {
+				users[ref.Name] = append(users[ref.Name], row.Name)
+			}
+		}
+	}
+	return users, nil
+}
+
+// openSecretUsers is secretUsers where the seal opens without asking anyone, else nil: a list asks nobody, and is to be had without the key.
+func (c *invocation) openSecretUsers(ctx context.Context, v *vault) map[string][]string {
+	if locked, err := v.needsPassphrase(ctx); err != nil || locked && !c.passphraseGiven() {
+		return nil
+	}
+	users, err := secretUsers(ctx, v)
+	if err != nil {
+		return nil
+	}
+	return users
+}
+
 func cmdSecretDelete(ctx context.Context, c *invocation) error {
-	err := c.recorded(ctx, deed{Kind: "secret-delete", Subject: c.args[0]}, func(v *vault) error { return v.deleteSecret(ctx, "", c.args[0]) })
+	var users map[string][]string
+	err := c.recorded(ctx, deed{Kind: "secret-delete", Subject: c.args[0]}, func(v *vault) (err error) {
+		if users, err = secretUsers(ctx, v); err != nil && !errors.Is(err, errSealBroken) { // an entry that cannot be read stops no deletion
+			return err
+		}
+		return v.deleteSecret(ctx, "", c.args[0])
+	})
 	if err != nil {
 		return orUnknown(err, "tai secret list shows the names")
 	}
 	c.known.changed()
+	if list := users[c.args[0]]; len(list) > 0 {
+		fmt.Fprintf(c.stderr, "warning: %s: %s; without a value for ${%s} it will not start\n", visibleLine(c.args[0]), visibleLine("still used by "+strings.Join(list, ", ")), visibleLine(c.args[0]))
+	}
 	return c.done(map[string]string{"name": c.args[0], "state": "deleted"}, "%s: deleted", visibleLine(c.args[0]))
 }
 

@@ -129,6 +129,7 @@ func tellReport(w io.Writer, r vaultReport) {
 func (c *invocation) repairVault(ctx context.Context, r vaultReport) error {
 	plan := r.repairs()
 	if len(plan) == 0 {
+		fmt.Fprintln(c.stderr, "tai: there is nothing that --repair could mend")
 		return nil
 	}
 	fmt.Fprintln(c.stderr, "tai: to be mended in "+visibleLine(r.Vault)+":")

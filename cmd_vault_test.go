@@ -223,3 +223,40 @@ func TestF03F04F07CLI(t *testing.T) {
 	r.tai("mcp", "call", "banner", "exit", "code=3").fails(exitFailed, "3", "fatal: told to exit")
 	r.tai("mcp", "call", "banner", "add", "a=1", "b=1").outHas("2")
 }
+
+// A value on the command line is not stored, and not repeated.
+func TestSecretOnCommandLine(t *testing.T) {
+	t.Parallel()
+	r := newCLIRig(t)
+	for _, words := range [][]string{{"FOO", "planted-value"}, {"FOO=planted-value"}, {"FOO=", "planted-value"}} {
+		run := r.tai(append([]string{"secret", "set"}, words...)...)
+		run.fails(exitUsage, "never stands on the command line", "hint: tai secret set FOO ")
+		run.hides("planted-value")
+	}
+	r.tai("secret", "list").outHas("no secrets are stored")
+}
+
+// Whoever lists, replaces or deletes a secret, or removes a server, is told what depends on it.
+func TestSecretUsers(t *testing.T) {
+	t.Parallel()
+	r, web := newCLIRig(t), newFakeHTTP(t)
+	r.with("planted-value-1", "secret", "set", "WEB_KEY", "--from", "-").outHas("WEB_KEY: stored")
+	r.with("planted-value-2", "secret", "set", "WEB_KEY", "--from", "-").outHas("WEB_KEY: replaced")
+	r.with("planted-value-3", "secret", "set", "OTHER", "--from", "-").ok()
+	r.tai("mcp", "add", "--yes", "web", web.URL+"/mcp", "--header", "X-Key: ${WEB_KEY}").ok()
+	moved := r.tai("mcp", "add", "--yes", "--move-secrets", "web2", web.URL+"/mcp", "--header", "Authorization: Bearer "+moveToken(7))
+	moved.ok()
+	moved.errHas("web2: a secret is in the vault as WEB2_TOKEN now")
+	list := r.tai("secret", "list")
+	if list.outHas("  used by web\n", "  used by web2\n"); strings.Count(list.out, "used by") != 2 {
+		t.Errorf("%s", list.out)
+	}
+	r.tai("secret", "list", "--json").outHas(`"servers": []`)
+	r.tai("secret", "delete", "WEB_KEY").errHas("WEB_KEY: still used by web;")
+	removed := r.tai("mcp", "remove", "web2", "--yes")
+	removed.ok()
+	removed.errHas("the secret WEB2_TOKEN stays", "tai secret delete WEB2_TOKEN drops it")
+	if quiet := r.tai("secret", "delete", "OTHER"); quiet.err != "" {
+		t.Errorf("%s", quiet.err)
+	}
+}

@@ -141,7 +141,7 @@ func TestR9KeptThenMoved(t *testing.T) {
 	r, web, token := newCLIRig(t), newFakeHTTP(t), moveToken(3)
 	added := r.tai("mcp", "add", "--yes", "web", web.URL+"/mcp", "--header", "Authorization: Bearer "+token)
 	added.ok()
-	added.errHas("kept as pasted", `the header "Authorization"`, "tai mcp add web --move-secrets")
+	added.errHas("kept in the entry as pasted", `the header "Authorization"`, "tai mcp add web --move-secrets")
 	added.hides(token)
 	if e := r.entryOf("web"); e.Headers["Authorization"] != "Bearer "+token || r.secretNames() != "" {
 		t.Errorf("stored: %v, secrets %q", e.Headers, r.secretNames())

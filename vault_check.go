@@ -68,7 +68,11 @@ func (c vaultChecker) checkNothing(path string, r *vaultReport) {
 		r.add("file", findError, 1, "put "+vaultFile+" back; without it the journal is of no use", "%s is gone, and its journal is there", path)
 		return
 	}
-	if logs, err := auditLogs([]string{filepath.Join(c.Home, "runs")}); err == nil && len(logs) > 0 && c.File == "" {
+	if c.File != "" {
+		r.add("file", findError, 1, "name the copy as tai vault backup did", "no such file: %s", path)
+		return
+	}
+	if logs, err := auditLogs([]string{filepath.Join(c.Home, "runs")}); err == nil && len(logs) > 0 {
 		r.add("file", findNote, len(logs), "if one was there: cp a backup to "+quoteWord(path), "no vault is there, and %s", plural(len(logs), "run log"))
 		return
 	}

@@ -304,11 +304,11 @@ func givenPassphrase(value, file string) (_ secret, is bool, err error) {
 	}
 	b, err := readPrivateFile(file, passphraseMax, runtime.GOOS)
 	if err != nil {
-		return "", true, fmt.Errorf("read the passphrase: %w", err)
+		return "", true, fmt.Errorf("read the passphrase file: %w", err)
 	}
 	text := cutLineEnd(string(b))
 	if text == "" {
-		return "", true, fmt.Errorf("read the passphrase: %s is empty", visibleLine(file))
+		return "", true, fmt.Errorf("read the passphrase file: %s is empty", visibleLine(file))
 	}
 	return secret(text), true, nil
 }

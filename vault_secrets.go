@@ -118,6 +118,15 @@ func (v *vault) secretFor(ctx context.Context, profile, name string) (_ secret, 
 	return secret(value), err
 }
 
+// hasSecret reports whether a value is kept for exactly this profile and name. It needs no key.
+func (v *vault) hasSecret(ctx context.Context, profile, name string) (has bool, err error) {
+	defer wrapDeed(&err, "look for secret %q", name)
+	err = v.view(ctx, func(tx *sql.Tx) error {
+		return tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM secrets WHERE profile = ? AND name = ?)`, profile, name).Scan(&has)
+	})
+	return has, err
+}
+
 // secrets lists all secrets of all profiles, by name.
 func (v *vault) secrets(ctx context.Context) (list []secretInfo, err error) {
 	defer wrapDeed(&err, "list secrets")
