@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -38,6 +39,14 @@ func TestCLIPipes(t *testing.T) {
 	}
 	r.tai("secret", "set", "S", "--from", "file:"+pipe).fails(exitUsage, "is no regular file")
 	r.tai("audit", "show", pipe).fails(exitUsage, "is no regular file")
+	r.tai("audit", "verify", "log.jsonl", "--head", pipe).fails(exitUsage, "is no regular file")
+	r.tai("--serve-mcp", "file:"+pipe, "--mcp-port", "0").fails(exitUsage, "is no regular file")
+	if err := syscall.Mkfifo(filepath.Join(r.dir, historyFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newLineHistory(r.dir, time.Now).all(); !errors.Is(err, errNotRegular) {
+		t.Errorf("a history that is a pipe: %v", err)
+	}
 	if err := syscall.Mkfifo(filepath.Join(r.dir, "AGENTS.md"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -308,7 +308,7 @@ func (a *auditLog) register() error {
 	}
 	err := a.file.Sync()
 	if err == nil {
-		err = syncAuditDir(a.cfg.Dir)
+		err = syncFolder(a.cfg.Dir)
 	}
 	if err != nil {
 		return fmt.Errorf("sync run log %s: %w", a.path(), err)
@@ -488,7 +488,7 @@ func (a *auditLog) sync() error {
 		err = file.Sync()
 	}
 	if err == nil && a.synced == 0 {
-		err = syncAuditDir(a.cfg.Dir)
+		err = syncFolder(a.cfg.Dir)
 	}
 	if err != nil {
 		err = fmt.Errorf("sync run log %s: %w", a.path(), err)
@@ -519,18 +519,6 @@ func (a *auditLog) stillOurs(file auditFile) error {
 		return os.ErrPermission
 	}
 	return nil
-}
-
-// syncAuditDir makes a new file's name durable. Windows cannot sync a folder and keeps names by itself.
-func syncAuditDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // close ends the run: run_completed, sync, the head of the whole log is put on record, and the file is let go. A log that never recorded

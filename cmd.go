@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 )
 
@@ -49,6 +50,15 @@ func orUnknown(err error, hint string) error {
 		return &cliError{Exit: exitFailed, Message: err.Error(), Hint: hint, err: err}
 	}
 	return err
+}
+
+// privateFault gives a fault of a file of secrets, which a person named, its exit code and the way out: hint, unless the
+// way out is known. what says what it holds.
+func privateFault(what, path, hint string, err error) error {
+	if loose, ok := errors.AsType[*looseFileError](err); ok {
+		return usageError("chmod 600 "+quoteWord(path), "%s %s can be read by others (mode %04o)", what, quoteClip(path), loose.Mode)
+	}
+	return &cliError{Exit: exitUsage, Message: fmt.Sprintf("%s %s: %v", what, quoteClip(path), bareError(err)), Hint: hint, err: err}
 }
 
 func (c *invocation) given(name string) bool { return len(c.flags[name]) > 0 }

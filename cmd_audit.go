@@ -104,13 +104,8 @@ func (a *app) auditSource(word string, placed func(run string) string) (auditSou
 		src.run = base
 	}
 	for _, name := range append(names, absolute(word, a.out.Dir)) {
-		info, err := os.Stat(name) // before it is opened: opening a pipe would wait for its writer
-		if err == nil && !info.Mode().IsRegular() {
-			return src, usageError("", "run log %s is no regular file", quoteClip(word))
-		}
-		if err == nil {
-			src.File, err = os.Open(name)
-		}
+		var err error
+		src.File, err = openRegular(name)
 		if err == nil {
 			return src, nil
 		}
@@ -359,14 +354,11 @@ func (c *invocation) verifyExported(word, name string) (auditFinding, error) {
 }
 
 func readHeadFile(name string) (auditHead, error) {
-	f, err := os.Open(name)
+	f, err := openRegular(name)
 	if err != nil {
 		return auditHead{}, err
 	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return auditHead{}, errors.Join(err, errors.New("it is no regular file"))
-	}
+	defer f.Close() // only read
 	b, err := io.ReadAll(io.LimitReader(f, auditHeadMax+1))
 	if err != nil {
 		return auditHead{}, err

@@ -6,10 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
-	"os"
 	"strconv"
 	"strings"
 )
@@ -102,28 +100,13 @@ func serveKey(arg string, env func(string) (string, bool), dir, goos string) (ke
 
 // readKeyFile reads a key that only its owner can read. A line end after it is no part of it.
 func readKeyFile(path, goos string) (secret, error) {
-	f, err := os.Open(path)
+	b, err := readPrivateFile(path, serveKeyFileMax, goos)
 	if err != nil {
-		return "", usageError("file:PATH names a file that holds the key", "key file %s: %v", quoteClip(path), bareError(err))
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return "", fmt.Errorf("key file: %w", err)
-	}
-	if info.IsDir() {
-		return "", usageError("file:PATH names a file that holds the key", "key file %s is a folder", quoteClip(path))
-	}
-	if goos != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return "", usageError("chmod 600 makes it its owner's alone", "key file %s can be read by others (mode %04o)", quoteClip(path), info.Mode().Perm())
-	}
-	b, err := io.ReadAll(io.LimitReader(f, serveKeyFileMax+1))
-	if err != nil {
-		return "", usageError("file:PATH names a file that holds the key", "key file %s: %v", quoteClip(path), bareError(err))
+		return "", privateFault("key file", path, "file:PATH names a file that holds the key", err)
 	}
 	key := strings.TrimRight(string(b), "\r\n")
-	if key == "" || len(b) > serveKeyFileMax {
-		return "", usageError("the file holds the key on one line", "key file %s is empty or longer than %d bytes", quoteClip(path), serveKeyFileMax)
+	if key == "" {
+		return "", usageError("the file holds the key on one line", "key file %s is empty", quoteClip(path))
 	}
 	return secret(key), nil
 }

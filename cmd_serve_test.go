@@ -193,7 +193,7 @@ func TestServeCmdSRV03KeyFile(t *testing.T) {
 			t.Errorf("%s: key %q, name %q, %v", arg, key.reveal(), name, err)
 		}
 	}
-	for arg, want := range map[string]string{"file:group": "0640", "file:world": "0604", "file:empty": "empty", "file:long": "longer", "file:": "folder", "file:nobody": "no such file"} {
+	for arg, want := range map[string]string{"file:group": "0640", "file:world": "0604", "file:empty": "empty", "file:long": "too many bytes", "file:": "no regular file", "file:nobody": "no such file"} {
 		_, _, err := serveKey(arg, none, dir, "linux")
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "sesame") || failure(err).Exit != exitUsage || failure(err).Hint == "" {
 			t.Errorf("%s: %v, want %q with exit 2 and a hint", arg, err, want)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"runtime"
 	"slices"
@@ -109,7 +108,7 @@ func (c *invocation) secretValue(ctx context.Context, name string) (string, erro
 		}
 		return value, nil
 	case strings.HasPrefix(from, "file:"):
-		return secretFile(ctx, from[5:])
+		return secretFile(from[5:])
 	case from == "-":
 		b, err := readBounded(ctx, c.stdin, secretMax+2, "standard input")
 		return cutLineEnd(string(b)), err
@@ -126,27 +125,12 @@ func (c *invocation) secretValue(ctx context.Context, name string) (string, erro
 }
 
 // secretFile reads a value from a file that nobody else can read.
-func secretFile(ctx context.Context, path string) (string, error) {
-	info, err := os.Stat(path) // before it is opened: opening a pipe would wait for its writer
-	if err == nil && !info.Mode().IsRegular() {
-		return "", usageError("", "secret file %s is no regular file", quoteClip(path))
-	}
-	var f *os.File
-	if err == nil {
-		f, err = os.Open(path)
-	}
+func secretFile(path string) (string, error) {
+	b, err := readPrivateFile(path, secretMax+2, runtime.GOOS) // and a line end
 	if err != nil {
-		return "", fmt.Errorf("read secret: %w", err)
+		return "", privateFault("secret file", path, "--from file:PATH names a file that holds the value", err)
 	}
-	defer f.Close()
-	if info, err = f.Stat(); err != nil {
-		return "", fmt.Errorf("read secret: %w", err)
-	}
-	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return "", usageError("chmod 600 "+quoteWord(path), "secret file %s can be read by others (mode %v)", quoteClip(path), fs.FileMode.Perm(info.Mode()))
-	}
-	b, err := readBounded(ctx, f, secretMax+2, path) // and a line end
-	return cutLineEnd(string(b)), err
+	return cutLineEnd(string(b)), nil
 }
 
 func cmdSecretList(ctx context.Context, c *invocation) error {

@@ -58,20 +58,17 @@ func (h *lineHistory) all() ([]string, error) {
 
 // read gives the file's end, at most a quarter more than its bound. A file that is none is told as an error.
 func (h *lineHistory) read() ([]byte, error) {
-	f, err := os.Open(h.path)
+	f, err := openRegular(h.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer f.Close() // only read
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file", visibleLine(h.path))
 	}
 	const most = historyMaxBytes + historyMaxBytes/historySlack + historyEntryMax
 	if info.Size() > most {
@@ -164,7 +161,7 @@ func (h *lineHistory) store(line string) error {
 // append writes one line in one write and gives the file's size. Where a crash has cut the last line, a new one is begun.
 func (h *lineHistory) append(line string) (size int64, err error) {
 	if info, err := os.Lstat(h.path); err == nil && !info.Mode().IsRegular() {
-		return 0, fmt.Errorf("%s is no regular file", visibleLine(h.path))
+		return 0, &fs.PathError{Op: "open", Path: h.path, Err: errNotRegular}
 	}
 	f, err := os.OpenFile(h.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {

@@ -17,7 +17,7 @@ var layerOf = map[string]float64{
 	"term_linux.go": 0.0, "term_darwin.go": 0.0, "term_windows.go": 0.0, "term_other.go": 0.0, "term.go": 0.1,
 	"schema_value.go": 0.07, "schema_pattern.go": 0.07, "schema_apply.go": 0.12, "schema_strict.go": 0.1, "schema_validate.go": 0.15,
 	"mcp_stdio_bsd.go": 0.0, "mcp_stdio_frame.go": 0.0, "mcp_stdio_env.go": 0.9, "mcp_tools.go": 2.05,
-	"canon.go": 0.1, "schema.go": 0.1, "sse.go": 0.1, "redact_forms.go": 0.07, "secret_shape.go": 0.15, "known.go": 5.9, "output.go": 1.0, "entry_tokens.go": 2.1, "redact.go": 0.1, "httpclient.go": 0.1,
+	"canon.go": 0.1, "schema.go": 0.1, "sse.go": 0.1, "redact_forms.go": 0.07, "secret_shape.go": 0.15, "private_file.go": 0.1, "known.go": 5.9, "output.go": 1.0, "entry_tokens.go": 2.1, "redact.go": 0.1, "httpclient.go": 0.1,
 	"mcp_wire.go": 0.2, "mcp_http_reply.go": 0.3,
 	"vault_file_unix.go": 0.0, "vault_file_windows.go": 0.0, "vault_schema.go": 0.4, "vault_file.go": 0.3,
 	"vault.go": 1.0, "mcp_stdio.go": 1.0, "mcp_http.go": 1.0, "chat.go": 1.0,

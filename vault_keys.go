@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -243,46 +242,6 @@ func readVaultKeyFile(dir, id string) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %s; put it back from a backup", errKeyFileDamaged, path)
 	}
 	return key, nil
-}
-
-// looseFileError is a file of secrets that other users could read.
-type looseFileError struct {
-	Path string
-	Mode fs.FileMode
-}
-
-func (e *looseFileError) Error() string {
-	return fmt.Sprintf("%s can be read by others (mode %v); chmod 600 it", visibleLine(e.Path), e.Mode)
-}
-
-// errNotRegular is a pipe, a folder or a device where a file is needed.
-var errNotRegular = errors.New("it is no regular file")
-
-// readPrivateFile reads a file that only its owner may read, of at most limit bytes. It never waits for the writer of a pipe.
-func readPrivateFile(path string, limit int64, goos string) ([]byte, error) {
-	info, err := os.Stat(path) // before it is opened: opening a pipe would wait
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: %w", visibleLine(path), errNotRegular)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() // only read
-	if info, err = f.Stat(); err != nil {
-		return nil, err
-	}
-	if goos != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return nil, &looseFileError{path, info.Mode().Perm()}
-	}
-	b, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(b)) > limit {
-		err = fmt.Errorf("%s has more than %d bytes", visibleLine(path), limit)
-	}
-	return b, err
 }
 
 // cutLineEnd takes one line end off the end.
