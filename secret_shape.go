@@ -87,7 +87,7 @@ func passwordIn(text string) (textSpan, bool) {
 			return textSpan{colon + 1, at}, true
 		}
 	}
-	lower := strings.ToLower(text)
+	lower := lowerASCII(text) // strings.ToLower may change the number of bytes
 	for _, key := range [...]string{"password=", "pwd=", "accountkey=", "sharedaccesskey="} {
 		i := strings.Index(lower, key)
 		if i < 0 || i > 0 && !strings.ContainsRune("; \t&", rune(lower[i-1])) || !strings.ContainsAny(text[:i]+text[min(len(text), i+len(key)):], "=") {
@@ -101,6 +101,17 @@ func passwordIn(text string) (textSpan, bool) {
 		return textSpan{start, end}, end > start
 	}
 	return textSpan{}, false
+}
+
+// lowerASCII makes A to Z small and leaves every other byte in its place.
+func lowerASCII(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
 }
 
 // valuePasswords gives what in a value is to be masked by itself, wherever it stands: the password of a connection string, as it is
