@@ -207,7 +207,7 @@ type auditFile interface {
 // auditLog is one run's log and the only writer of its file. It is safe for concurrent use; close it once.
 type auditLog struct {
 	cfg   auditConfig
-	name  string // the run
+	name  string // of the run: origin and random hex
 	open  func(name string) (auditFile, error)
 	calls atomic.Int64
 
@@ -242,22 +242,11 @@ func openNewLog(name string) (auditFile, error) {
 	return os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, auditFilePerm)
 }
 
-// run is the run's name: origin and random hex.
-func (a *auditLog) run() string { return a.name }
-
 // path is the log's file, whether it exists yet or not.
 func (a *auditLog) path() string { return filepath.Join(a.cfg.Dir, a.name+auditExtension) }
 
 // nextCall gives the id of a new call of this run: c-1, c-2 …
 func (a *auditLog) nextCall() string { return "c-" + strconv.FormatInt(a.calls.Add(1), 10) }
-
-// head is the number of lines written and the hash of the last one, "genesis" before the first. The vault keeps it
-// outside the file, so that a cut tail shows.
-func (a *auditLog) head() (count int, hash string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return int(a.seq), a.prev
-}
 
 // record appends one line with one write; the first call also makes the file and its run_started line, and puts the run on record
 // elsewhere. The line survives the end of the process when record returns, and the end of the machine after sync. After an

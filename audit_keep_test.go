@@ -147,7 +147,7 @@ func TestAUD03HeadFitsLog(t *testing.T) {
 	}
 	for _, h := range k.heads {
 		rep, err := verifyAuditAt(strings.NewReader(text), h.Lines)
-		if err != nil || rep.at != h.Hash || h.Run != a.run() || h.Path != a.path() || h.check() != nil {
+		if err != nil || rep.at != h.Hash || h.Run != a.name || h.Path != a.path() || h.check() != nil {
 			t.Errorf("%+v: %+v, %v", h, rep, err)
 		}
 	}
@@ -165,7 +165,7 @@ func TestAUD06NotOnRecord(t *testing.T) {
 	if _, err := os.Stat(a.path()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a log was left: %v", err)
 	}
-	if n, hash := a.head(); n != 0 || hash != auditGenesis {
+	if n, hash := auditTestHead(a); n != 0 || hash != auditGenesis {
 		t.Errorf("%d lines, %s", n, hash)
 	}
 	k.fails(nil)
@@ -199,7 +199,7 @@ func TestAuditHeadLate(t *testing.T) {
 			auditTestRecord(t, a, auditEvent{Event: auditCallRequested})
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			if len(k.warns) != 1 || !strings.Contains(k.warns[0], "is busy") || !strings.Contains(k.warns[0], a.run()) {
+			if len(k.warns) != 1 || !strings.Contains(k.warns[0], "is busy") || !strings.Contains(k.warns[0], a.name) {
 				t.Errorf("%s: told %q", name, k.warns)
 			}
 			if mended {

@@ -169,7 +169,7 @@ func TestAUD02TenThousandEdits(t *testing.T) {
 			edited, want = edited[n:], want+1
 		}
 		edited = strings.Join(before[:want], "") + edited
-		rep, err := verifyAudit(strings.NewReader(edited))
+		rep, err := verifyAuditAt(strings.NewReader(edited), 0)
 		got := rep.Bad
 		if rep.Incomplete || rep.Unreadable {
 			got = rep.Lines + 1
@@ -199,7 +199,7 @@ func TestAUD02TwoBatches(t *testing.T) {
 	if whole.Lines != 6000 || whole.Bad != 0 || !whole.Completed {
 		t.Fatalf("%+v", whole)
 	}
-	if halves, err := verifyAudit(iotest.DataErrReader(iotest.HalfReader(strings.NewReader(text)))); err != nil || halves != whole {
+	if halves, err := verifyAuditAt(iotest.DataErrReader(iotest.HalfReader(strings.NewReader(text))), 0); err != nil || halves != whole {
 		t.Errorf("read in pieces: %+v %v, want %+v", halves, err, whole)
 	}
 	lineAt := func(at int) int { return strings.Count(text[:at], "\n") + 1 }
@@ -223,7 +223,7 @@ func TestAUD02TwoBatches(t *testing.T) {
 	}
 	broken := errors.New("disk on fire")
 	at := 5*auditBatchSize + 100
-	rep, err := verifyAudit(io.MultiReader(strings.NewReader(text[:at]), iotest.ErrReader(broken)))
+	rep, err := verifyAuditAt(io.MultiReader(strings.NewReader(text[:at]), iotest.ErrReader(broken)), 0)
 	if !errors.Is(err, broken) || rep.exitCode() != 2 || rep.Lines != lineAt(at)-1 {
 		t.Errorf("unreadable after %d lines: %+v %v", lineAt(at)-1, rep, err)
 	}
@@ -345,7 +345,7 @@ func BenchmarkAuditMillion(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if rep, err := verifyAudit(f); err != nil || rep.Lines != lines || rep.Bad != 0 {
+			if rep, err := verifyAuditAt(f, 0); err != nil || rep.Lines != lines || rep.Bad != 0 {
 				b.Fatal(err, rep)
 			}
 			f.Close()

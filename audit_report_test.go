@@ -21,7 +21,7 @@ import (
 // reportPageOf makes the page of a log's text.
 func reportPageOf(t testing.TB, text string) (*reportPage, string) {
 	t.Helper()
-	rep, err := verifyAudit(strings.NewReader(text))
+	rep, err := verifyAuditAt(strings.NewReader(text), 0)
 	if err != nil && !rep.Unreadable {
 		t.Fatal(err)
 	}

@@ -41,9 +41,15 @@ func auditTestLines(t testing.TB, a *auditLog) []string {
 	return strings.SplitAfter(strings.TrimSuffix(string(b), "\n"), "\n")
 }
 
+func auditTestHead(a *auditLog) (count int64, hash string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.seq, a.prev
+}
+
 func auditTestVerify(t testing.TB, text string) auditReport {
 	t.Helper()
-	rep, err := verifyAudit(strings.NewReader(text))
+	rep, err := verifyAuditAt(strings.NewReader(text), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +139,7 @@ func TestAuditShape(t *testing.T) {
 	if got := strings.Join(events, " "); got != "run_started tool_call_requested tool_call_completed run_completed" {
 		t.Errorf("events %s", got)
 	}
-	want := `{"seq":2,"time":"2026-03-01T09:00:00.000000Z","run":"` + a.run() + `","event":"tool_call_requested","call":"c-1","parent":"turn-1",` +
+	want := `{"seq":2,"time":"2026-03-01T09:00:00.000000Z","run":"` + a.name + `","event":"tool_call_requested","call":"c-1","parent":"turn-1",` +
 		`"kind":"mcp-call","subject":"files/écrire","digest":"` + strings.Repeat("ab", 32) + `","size":17,"data":{"n":1,"path":"a/b","é":"é"},"prev":"`
 	if !strings.HasPrefix(lines[1], want) {
 		t.Errorf("line 2 = %s want %s", lines[1], want)
@@ -141,11 +147,11 @@ func TestAuditShape(t *testing.T) {
 	if !strings.Contains(lines[2], `"outcome":"ok","duration_ms":1.234,"rule":"digest","prev":`) {
 		t.Errorf("line 3 = %s", lines[2])
 	}
-	if count, head := a.head(); count != 4 || head != prev {
+	if count, head := auditTestHead(a); count != 4 || head != prev {
 		t.Errorf("head %d %s, want 4 %s", count, head, prev)
 	}
 	rep := auditTestVerify(t, strings.Join(lines, "")+"\n")
-	if rep.Lines != 4 || rep.Bad != 0 || rep.Head != prev || rep.Run != a.run() || !rep.Completed || rep.exitCode() != 0 {
+	if rep.Lines != 4 || rep.Bad != 0 || rep.Head != prev || rep.Run != a.name || !rep.Completed || rep.exitCode() != 0 {
 		t.Errorf("report %+v", rep)
 	}
 	if err := a.record(auditEvent{Event: auditCallRequested}); !errors.Is(err, os.ErrClosed) {
@@ -275,7 +281,7 @@ func TestAUD06NoRecordNoAction(t *testing.T) {
 	if err := a.record(auditEvent{Event: auditCallRequested, Subject: "lost"}); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("record on a full disk: %v", err)
 	}
-	if n, _ := a.head(); n != 2 {
+	if n, _ := auditTestHead(a); n != 2 {
 		t.Errorf("head counts %d lines, want 2", n)
 	}
 	fake.room = -1
@@ -512,7 +518,7 @@ func BenchmarkAuditVerify(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if rep, err := verifyAudit(bytes.NewReader(text)); err != nil || rep.Lines != lines {
+		if rep, err := verifyAuditAt(bytes.NewReader(text), 0); err != nil || rep.Lines != lines {
 			b.Fatal(err, rep)
 		}
 	}

@@ -40,11 +40,9 @@ func (r auditReport) exitCode() int {
 	return 0
 }
 
-// verifyAudit reads a log to its end or to the first bad line, in bounded memory. The error is non-nil only where nothing
-// could be judged: the file cannot be read, or it holds no line at all. The report then says Unreadable.
-func verifyAudit(r io.Reader) (auditReport, error) { return verifyAuditAt(r, 0) }
-
-// verifyAuditAt is verifyAudit that also notes the hash of line number mark, counted from 1, for whoever holds a head of it.
+// verifyAuditAt reads a log to its end or to the first bad line, in bounded memory, and notes the hash of line number mark, counted from 1,
+// for whoever holds a head of it; 0 for none. The error is non-nil only where nothing could be judged: the file cannot be read, or it holds
+// no line at all. The report then says Unreadable.
 func verifyAuditAt(r io.Reader, mark int64) (rep auditReport, err error) {
 	c := auditChain{mark: mark, prev: []byte(auditGenesis)}
 	rest, end := c.readAll(r)

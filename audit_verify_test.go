@@ -116,12 +116,12 @@ func TestAUD12ExitCodes(t *testing.T) {
 	if rep := auditTestVerify(t, "hello\n"); rep.exitCode() != 1 || rep.Bad != 1 {
 		t.Errorf("another file: %+v", rep)
 	}
-	rep, err := verifyAudit(strings.NewReader(""))
+	rep, err := verifyAuditAt(strings.NewReader(""), 0)
 	if err == nil || rep.exitCode() != 2 {
 		t.Errorf("empty: %+v, %v", rep, err)
 	}
 	broken := errors.New("disk on fire")
-	if rep, err = verifyAudit(iotest.ErrReader(broken)); !errors.Is(err, broken) || rep.exitCode() != 2 {
+	if rep, err = verifyAuditAt(iotest.ErrReader(broken), 0); !errors.Is(err, broken) || rep.exitCode() != 2 {
 		t.Errorf("unreadable: %+v, %v", rep, err)
 	}
 }

@@ -50,7 +50,7 @@ func sealTestRig(t *testing.T) (r *cliRig, planted []string) {
 		}
 	}
 	r.tai("tools", "call", "shell_run", "command=env").ok() // makes the key that signs run logs
-	seed, err := v.secretSetting(ctx, settingAuditKey)
+	seed, err := vaultSigningSeed(ctx, v)
 	if err != nil || len(seed.reveal()) < 32 {
 		t.Fatalf("the signing key has %d bytes: %v", len(seed.reveal()), err)
 	}

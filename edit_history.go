@@ -14,16 +14,18 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 const (
 	historyFile      = "history"
-	historyMax       = 1000             // entries
-	historyMaxBytes  = 1 << 20          // bytes of the file, after it was made smaller
-	historyEntryMax  = 64 << 10         // bytes of one entry; a longer one is not kept
-	historySlack     = 4                // the file is made smaller when it is over a bound by one part in so many
-	historyLockWait  = time.Second      // for another tai to finish with the file
-	historyLockStale = 10 * time.Second // after which a lock was left behind by a crash
+	historyMax       = 1000                 // entries
+	historyMaxBytes  = 1 << 20              // bytes of the file, after it was made smaller
+	historyEntryMax  = 64 << 10             // bytes of one entry; a longer one is not kept
+	historySlack     = 4                    // the file is made smaller when it is over a bound by one part in so many
+	historyLockTries = 500                  // to get the lock: a second in all
+	historyLockPause = 2 * time.Millisecond // between them
+	historyLockStale = 10 * time.Second     // after which a lock was left behind by a crash
 )
 
 // lineHistory holds the entries in memory and adds to the file. It reads the file when it is first asked for, and writes nothing before
@@ -235,7 +237,7 @@ func (h *lineHistory) clear() error {
 // work is done without it: a line kept twice or an old one lost is better than a prompt that does not come.
 func (h *lineHistory) lock() (unlock func()) {
 	name := h.path + ".lock"
-	for end := h.now().Add(historyLockWait); ; time.Sleep(2 * time.Millisecond) {
+	for range historyLockTries {
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {
 			return func() { f.Close(); os.Remove(name) }
@@ -244,10 +246,12 @@ func (h *lineHistory) lock() (unlock func()) {
 			os.Remove(name)
 			continue
 		}
-		if !errors.Is(err, fs.ErrExist) || h.now().After(end) {
-			return func() {}
+		if !errors.Is(err, fs.ErrExist) {
+			break
 		}
+		time.Sleep(historyLockPause)
 	}
+	return func() {}
 }
 
 // historySearch is a search through the entries, newest first, and the place where it stands.
@@ -279,8 +283,9 @@ func (s *historySearch) match() (line string, at int, ok bool) {
 		return "", 0, false
 	}
 	line = s.entries[s.at]
-	if i := strings.Index(strings.ToLower(line), strings.ToLower(s.query)); i >= 0 && i <= len(line) {
-		at = len([]rune(strings.ToLower(line)[:i]))
+	small := strings.ToLower(line) // of other bytes than line, perhaps, and of as many runes
+	if i := strings.Index(small, strings.ToLower(s.query)); i >= 0 {
+		at = utf8.RuneCountInString(small[:i])
 	}
-	return line, min(at, len([]rune(line))), true
+	return line, at, true
 }

@@ -194,16 +194,19 @@ func TestHistoryLock(t *testing.T) {
 	}
 	begin := time.Now()
 	storeLines(t, h, "after a crash")
-	if time.Since(begin) > historyLockWait/2 {
+	if time.Since(begin) > historyLockTries*historyLockPause/2 {
 		t.Errorf("a stale lock cost %v", time.Since(begin))
 	}
 	if _, err := os.Stat(name); !os.IsNotExist(err) {
 		t.Errorf("the lock is left: %v", err)
 	}
-	clock := time.Now()
-	h.now = func() time.Time { clock = clock.Add(historyLockWait / 4); return clock }
+	h.now = func() time.Time { return old } // a clock that stands, or was put back, ends the wait too
 	unlock := h.lock()
+	begin = time.Now()
 	storeLines(t, h, "while another has it")
+	if took, least := time.Since(begin), historyLockTries*historyLockPause; took < least {
+		t.Errorf("waited %v, want %v", took, least)
+	}
 	unlock()
 	if got := historyOf(t, filepath.Dir(h.path)); !slices.Contains(got, "while another has it") {
 		t.Errorf("kept: %q", got)

@@ -109,7 +109,7 @@ func verifyLogs(t testing.TB, dir string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if rep, err := verifyAudit(f); err != nil || rep.exitCode() != 0 {
+		if rep, err := verifyAuditAt(f, 0); err != nil || rep.exitCode() != 0 {
 			t.Errorf("verify %s = %+v, %v", name, rep, err)
 		}
 		f.Close()

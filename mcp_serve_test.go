@@ -245,7 +245,7 @@ func (f *serveFixture) auditEvents(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rep, err := verifyAudit(bytes.NewReader(b)); err != nil || rep.Bad != 0 {
+	if rep, err := verifyAuditAt(bytes.NewReader(b), 0); err != nil || rep.Bad != 0 {
 		t.Errorf("run log does not verify: %+v, %v", rep, err)
 	}
 	var out []string

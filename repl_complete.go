@@ -188,7 +188,7 @@ func (c *replCompleter) named(ctx context.Context, path string, args []string) [
 	case "session show", "session export", "session delete":
 		return c.stored(ctx, sessionIDs)
 	case "audit show", "audit verify", "audit head", "audit report":
-		return c.runs()
+		return c.runs(ctx)
 	case "help":
 		var out []string
 		for _, cand := range c.commandWords(args) {
@@ -270,10 +270,10 @@ func sessionIDs(ctx context.Context, v *vault) (out []string, err error) {
 }
 
 // runs gives the run logs by their names.
-func (c *replCompleter) runs() []string {
+func (c *replCompleter) runs(ctx context.Context) []string {
 	var out []string
 	for _, dir := range c.auditFolders() {
-		for _, e := range readFolder(context.Background(), dir) {
+		for _, e := range readFolder(ctx, dir) {
 			if run, ok := strings.CutSuffix(e.Name(), auditExtension); ok {
 				out = append(out, run)
 			}

@@ -16,7 +16,7 @@ func TestPasswordIn(t *testing.T) {
 		{"host=db user=app password=pass-word sslmode=off", "pass-word"},
 		{"Server=db;Uid=app;PWD=pass-word;", "pass-word"},
 		{"AccountName=a;AccountKey=abc/def==;Suffix=x", "abc/def=="},
-		{"password=pass-word", ""}, // alone it is no connection string
+		{"password=pass-word", ""},                                       // alone it is no connection string
 		{"Server=Ⱥ;Password=pass-word;", "pass-word"},                    // small it has one byte more
 		{"Server=" + strings.Repeat("Ⱥ", 40) + ";Password=p", "p"},       // beyond the text's end
 		{"Server=\u212a;Password=pass-word;", "pass-word"},               // small it has two bytes less

@@ -369,10 +369,10 @@ func doTortureLog(report tortureReport) {
 	for range 2 {
 		call := a.nextCall()
 		err := a.record(auditEvent{Event: auditCallRequested, Call: call, Subject: "file_write"})
-		report.say("requested "+a.run()+" "+call, err)
+		report.say("requested "+a.name+" "+call, err)
 		if err == nil {
 			err = a.sync()
-			report.say("synced "+a.run()+" "+call, err)
+			report.say("synced "+a.name+" "+call, err)
 		}
 		if err != nil {
 			if os.Getenv("TAI_TEST_CRASH") != "" {
@@ -380,9 +380,9 @@ func doTortureLog(report tortureReport) {
 			}
 			continue
 		}
-		tortureFail(os.Mkdir(filepath.Join(home, "deeds", a.run()+"_"+call), 0o700))
-		report.say("completed "+a.run()+" "+call, a.record(auditEvent{Event: auditCallCompleted, Call: call, Outcome: auditOK}))
+		tortureFail(os.Mkdir(filepath.Join(home, "deeds", a.name+"_"+call), 0o700))
+		report.say("completed "+a.name+" "+call, a.record(auditEvent{Event: auditCallCompleted, Call: call, Outcome: auditOK}))
 	}
-	report.say("closed "+a.run(), a.close())
+	report.say("closed "+a.name, a.close())
 	report.say("close", v.close())
 }

@@ -112,7 +112,7 @@ func publish(ctx context.Context, tx *sql.Tx, key ed25519.PrivateKey) error {
 	return putSetting(ctx, tx, auditPublicSetting, base64.StdEncoding.EncodeToString(key[ed25519.SeedSize:]))
 }
 
-// sealedSetting and putSealedSetting are secretSetting and setSecretSetting inside a transaction.
+// sealedSetting gives a setting that is kept sealed, one of those that sealedColumns picks, or errNotFound.
 func sealedSetting(ctx context.Context, tx *sql.Tx, s *sealer, key string) (secret, error) {
 	var value []byte
 	if err := tx.QueryRowContext(ctx, `SELECT value FROM settings WHERE key = ?`, key).Scan(&value); err != nil {
@@ -122,6 +122,7 @@ func sealedSetting(ctx context.Context, tx *sql.Tx, s *sealer, key string) (secr
 	return secret(plain), err
 }
 
+// putSealedSetting stores or replaces such a setting.
 func putSealedSetting(ctx context.Context, tx *sql.Tx, s *sealer, key string, value secret) error {
 	_, err := tx.ExecContext(ctx, `
 		INSERT INTO settings (key, value)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 )
 
 // sealTries is how often a transaction begins anew because another process has changed the seal meanwhile.
@@ -37,9 +36,6 @@ func sealedColumns() []sealedColumn {
 		{Table: "settings", Column: "value", Row: []string{"key"}, Where: `WHERE key = '` + settingAuditKey + `'`},
 	}
 }
-
-// sealedSettings are the settings that secretSetting and setSecretSetting may be asked for.
-func sealedSettings() []string { return []string{settingAuditKey} }
 
 // withSealed is withTx for what writes or reads sealed values; s is never nil, and with the seal off passes them through. The key is
 // fetched before the transaction, which may ask the person; a seal that another process changes meanwhile is followed.
@@ -219,41 +215,6 @@ func (v *vault) openByPassphrase(ctx context.Context, state sealState, row strin
 		v.seals.failed, v.seals.tried = err, row
 	}
 	return nil, err
-}
-
-// secretSetting gives the value of a setting that is kept sealed, or errNotFound.
-func (v *vault) secretSetting(ctx context.Context, key string) (_ secret, err error) {
-	defer wrapDeed(&err, "read setting %q", key)
-	if !slices.Contains(sealedSettings(), key) {
-		return "", errors.New("it is not among those that are sealed")
-	}
-	var plain []byte
-	err = v.viewSealed(ctx, func(tx *sql.Tx, s *sealer) error {
-		var value []byte
-		err := tx.QueryRowContext(ctx, `SELECT value FROM settings WHERE key = ?`, key).Scan(&value)
-		if err != nil {
-			return orNotFound(err)
-		}
-		plain, err = s.open(value, "settings", "value", key)
-		return err
-	})
-	return secret(plain), err
-}
-
-// setSecretSetting stores or replaces a setting that is kept sealed.
-func (v *vault) setSecretSetting(ctx context.Context, key string, value secret) (err error) {
-	defer wrapDeed(&err, "store setting %q", key)
-	if !slices.Contains(sealedSettings(), key) {
-		return errors.New("it is not among those that are sealed")
-	}
-	return v.withSealed(ctx, func(tx *sql.Tx, s *sealer) error {
-		_, err := tx.ExecContext(ctx, `
-			INSERT INTO settings (key, value)
-			VALUES (?, ?)
-			ON CONFLICT (key) DO UPDATE SET value = excluded.value`,
-			key, s.seal([]byte(value.reveal()), "settings", "value", key))
-		return err
-	})
 }
 
 // sealInfo is what can be said of a vault's seal without its key.
