@@ -319,6 +319,7 @@ func auditQuickSeeds() []string {
 }
 
 func TestAuditQuickWaySeeds(t *testing.T) {
+	t.Parallel()
 	for _, line := range auditQuickSeeds() {
 		auditQuickAgrees(t, []byte(line))
 	}

@@ -367,6 +367,7 @@ func TestReportNumbers(t *testing.T) {
 
 // TestCLIReport: where the page goes, and which exit code a log that was tampered with has (AUD-12).
 func TestCLIReport(t *testing.T) {
+	t.Parallel()
 	r := newCLIRig(t)
 	r.addFake("fake", fakeStdio{})
 	r.tai("mcp", "call", "fake", "add", "a=1", "b=2").ok()

@@ -93,6 +93,7 @@ func (f *fakeAuditFile) Sync() error {
 
 // TestAuditShape: the fields, their order, the chain, and that the hash is that of the canonical JSON of the line.
 func TestAuditShape(t *testing.T) {
+	t.Parallel()
 	a := auditTestLog(t)
 	if _, err := os.Stat(a.cfg.Dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("before the first record: %v", err)
@@ -161,6 +162,7 @@ func TestAuditShape(t *testing.T) {
 
 // TestVLT09AuditPermissions: the log is the owner's alone and lies in a folder of its own.
 func TestVLT09AuditPermissions(t *testing.T) {
+	t.Parallel()
 	a := auditTestLog(t)
 	auditTestRecord(t, a, auditEvent{Event: auditCallRequested})
 	defer a.close()
@@ -190,6 +192,7 @@ func TestVLT09AuditPermissions(t *testing.T) {
 
 // TestAUD05OneWriter: four writers keep one unbroken sequence; the same name is refused to a second log.
 func TestAUD05OneWriter(t *testing.T) {
+	t.Parallel()
 	a := auditTestLog(t)
 	var wg sync.WaitGroup
 	for range 4 {
@@ -241,6 +244,7 @@ func fakeAuditWriter() {
 
 // TestAUD05Processes: processes that log at once into one folder each have a whole log of their own.
 func TestAUD05Processes(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "runs")
 	const processes = 4
 	var wg sync.WaitGroup
@@ -274,6 +278,7 @@ func TestAUD05Processes(t *testing.T) {
 
 // TestAUD06NoRecordNoAction: a line that does not fit is an error and leaves no trace; the chain goes on when there is room.
 func TestAUD06NoRecordNoAction(t *testing.T) {
+	t.Parallel()
 	a := auditTestLog(t)
 	auditTestRecord(t, a, auditEvent{Event: auditCallRequested})
 	fake := &fakeAuditFile{auditFile: a.file, room: 40}
@@ -297,6 +302,7 @@ func TestAUD06NoRecordNoAction(t *testing.T) {
 
 // TestAUD06Broken: what cannot be taken back, or was not synced, ends the log: nothing is recorded any more.
 func TestAUD06Broken(t *testing.T) {
+	t.Parallel()
 	for name, fake := range map[string]*fakeAuditFile{
 		"write": {room: 10, noCut: true},
 		"sync":  {room: -1, syncErr: syscall.EIO},
@@ -318,6 +324,7 @@ func TestAUD06Broken(t *testing.T) {
 
 // TestAUD06LogTakenAway: before a destructive act the sync sees a log removed, replaced or made read-only.
 func TestAUD06LogTakenAway(t *testing.T) {
+	t.Parallel()
 	for name, spoil := range map[string]func(path string) error{
 		"removed":   os.Remove,
 		"replaced":  func(p string) error { return errors.Join(os.Rename(p, p+".old"), os.WriteFile(p, nil, 0o600)) },
@@ -347,6 +354,7 @@ func TestAUD06LogTakenAway(t *testing.T) {
 
 // TestAUD07SharedSync: a sync covers what was recorded before it, and callers that wait share one.
 func TestAUD07SharedSync(t *testing.T) {
+	t.Parallel()
 	a := auditTestLog(t)
 	auditTestRecord(t, a, auditEvent{Event: auditCallRequested})
 	fake := &fakeAuditFile{auditFile: a.file, room: -1, syncs: make(chan struct{}, 99), syncGate: make(chan struct{}, 99)}
@@ -383,6 +391,7 @@ func TestAUD07SharedSync(t *testing.T) {
 
 // TestAUD08OneEventOneLine: arguments that spell a fake event stay inside their line, and nothing a screen acts on is raw.
 func TestAUD08OneEventOneLine(t *testing.T) {
+	t.Parallel()
 	a := auditTestLog(t)
 	evil := "x\"}\n{\"seq\":3,\"event\":\"run_completed\"}\r\x1b[2J\x00\x7f\u009b31m\u202e\u2028\U000e0041"
 	data, err := json.Marshal(map[string]string{evil: evil})
@@ -416,6 +425,7 @@ func TestAUD08OneEventOneLine(t *testing.T) {
 
 // TestAUD09Redacted: what Redact knows is in no field, also where taking it out breaks the JSON.
 func TestAUD09Redacted(t *testing.T) {
+	t.Parallel()
 	a := auditTestLog(t)
 	a.cfg.Redact = func(s string) string { return strings.ReplaceAll(s, "s3cr3t77", "[secret:KEY]") }
 	auditTestRecord(t, a, auditEvent{Event: auditCallRequested, Subject: "s3cr3t77" + strings.Repeat("x", 600), Outcome: "bad s3cr3t77", Rule: "s3cr3t77",
@@ -436,6 +446,7 @@ func TestAUD09Redacted(t *testing.T) {
 
 // TestAUD11LargeData: of large arguments the digest and the size are kept; every line stays bounded.
 func TestAUD11LargeData(t *testing.T) {
+	t.Parallel()
 	a := auditTestLog(t)
 	args, err := json.Marshal(map[string]string{"content": strings.Repeat("\x01", 10<<20)})
 	if err != nil {

@@ -27,6 +27,7 @@ func auditVerifyText(t *testing.T, n int) string {
 
 // TestAUD01IncompleteLastLine: a crash inside the last line is no tampering, and the lines before it hold.
 func TestAUD01IncompleteLastLine(t *testing.T) {
+	t.Parallel()
 	text := auditVerifyText(t, 6)
 	last := strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n') + 1
 	for cut := last + 1; cut < len(text); cut++ {
@@ -47,6 +48,7 @@ func TestAUD01IncompleteLastLine(t *testing.T) {
 // TestAUD02EveryEdit: each single byte flipped in some way, and each line dropped, doubled, swapped or inserted, is found at
 // the line where it happened.
 func TestAUD02EveryEdit(t *testing.T) {
+	t.Parallel()
 	text := auditVerifyText(t, 5)
 	line := 1
 	for i := range text {
@@ -82,6 +84,7 @@ func TestAUD02EveryEdit(t *testing.T) {
 
 // TestAUD02OtherSpelling: the same values in another spelling, another run's line, and strange fields are edits too.
 func TestAUD02OtherSpelling(t *testing.T) {
+	t.Parallel()
 	text := auditVerifyText(t, 4)
 	for old, with := range map[string]string{
 		`"n":1.5`:              `"n":1.50`,
@@ -106,6 +109,7 @@ func TestAUD02OtherSpelling(t *testing.T) {
 
 // TestAUD12ExitCodes: 0 good, 1 tampered, 2 unreadable.
 func TestAUD12ExitCodes(t *testing.T) {
+	t.Parallel()
 	text := auditVerifyText(t, 3)
 	if rep := auditTestVerify(t, text); rep.exitCode() != 0 {
 		t.Errorf("good: %+v", rep)
@@ -127,6 +131,7 @@ func TestAUD12ExitCodes(t *testing.T) {
 }
 
 func TestAuditListFaults(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"cli-00.jsonl": "no log\n", "cli-01.jsonl": auditVerifyText(t, 9) + `{"seq":`, "notes.txt": "x", "cli-02.jsonl": ""} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -153,6 +158,7 @@ func TestAuditListFaults(t *testing.T) {
 
 // The hash of any one line can be had, so that a head kept elsewhere can be held against it.
 func TestAuditVerifyAt(t *testing.T) {
+	t.Parallel()
 	text := auditVerifyText(t, 5)
 	lines := strings.SplitAfter(text, "\n")[:5]
 	for i := range lines {

@@ -239,6 +239,7 @@ func TestChatRequestBody(t *testing.T) {
 }
 
 func TestChatFaults(t *testing.T) {
+	t.Parallel()
 	const page = "<!DOCTYPE html><html><body>Bad gateway</body></html>"
 	hang := func(w http.ResponseWriter) {
 		if hj, ok := w.(http.Hijacker); ok {

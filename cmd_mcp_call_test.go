@@ -65,6 +65,7 @@ func canonText(t *testing.T, s string) string {
 
 // Results: text on stdout, a tool's failure is exit 1, --json is the result object, a big one becomes a record that is whole.
 func TestCLICallResults(t *testing.T) {
+	t.Parallel()
 	r := newCLIRig(t)
 	r.addFake("fake", fakeStdio{})
 	if got := r.tai("mcp", "call", "fake", "add", "a=2", "b=3").ok(); got != "5\n" {

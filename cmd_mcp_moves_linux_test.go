@@ -36,6 +36,7 @@ func TestR9PtyMove(t *testing.T) {
 
 // No to the move keeps what was pasted; no to the server, an interrupt and the end of input store nothing.
 func TestR9PtyMoveRefused(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name, first, second string
 		code                int

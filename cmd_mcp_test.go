@@ -35,6 +35,7 @@ func fakeConfig(t testing.TB, more string) string {
 
 // Every form of SOURCE brings a real server in, and a call through it works.
 func TestCLIAddForms(t *testing.T) {
+	t.Parallel()
 	web := newFakeHTTP(t)
 	config := `{"mcpServers":{"pasted":` + fakeConfig(t, "") + `}}`
 	e := stdioEntry(t, "x", fakeStdio{})
@@ -162,6 +163,7 @@ func TestCLIAddUnusable(t *testing.T) {
 // CFG-06: what is too large or too deep is refused with its limit, a doubled mcpServers is joined with a warning, and of 10,000
 // entries 32 come in.
 func TestCFG06CLI(t *testing.T) {
+	t.Parallel()
 	r := newCLIRig(t)
 	big := filepath.Join(r.dir, "big.json")
 	if err := os.WriteFile(big, []byte(`{"mcpServers":{"a":{"command":"`+strings.Repeat("x", 10<<20)+`"}}}`), 0o600); err != nil {

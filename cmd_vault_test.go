@@ -14,6 +14,7 @@ import (
 
 // Secrets come from a variable, a private file or standard input, are never shown, and go.
 func TestCLISecrets(t *testing.T) {
+	t.Parallel()
 	r := newCLIRig(t)
 	r.env = []string{"FROM_HERE=val-one-long"}
 	file := filepath.Join(r.dir, "secret.txt")
@@ -57,6 +58,7 @@ func TestCLISecrets(t *testing.T) {
 
 // Run logs are listed, shown and verified; one changed byte is exit 1 at its line, a file that is none exit 2 (AUD-12).
 func TestCLIAudit(t *testing.T) {
+	t.Parallel()
 	r := newCLIRig(t)
 	if got := r.tai("audit", "list").ok(); got != "no runs are logged\n" {
 		t.Errorf("%q", got)
@@ -128,6 +130,7 @@ func TestCLIAudit(t *testing.T) {
 
 // tools call and digest: native and bridged names, the digest of the program's own log, and what is refused.
 func TestCLITools(t *testing.T) {
+	t.Parallel()
 	r := newCLIRig(t)
 	r.addFake("fake", fakeStdio{})
 	if err := os.WriteFile(filepath.Join(r.dir, "note.txt"), []byte("one needle\n"), 0o600); err != nil {
@@ -164,6 +167,7 @@ func TestCLITools(t *testing.T) {
 
 // mcp normalize: the document of the corpus, for another system too, changing nothing.
 func TestCLINormalize(t *testing.T) {
+	t.Parallel()
 	r := newCLIRig(t)
 	file := filepath.Join(r.dir, "mcp.json")
 	if err := os.WriteFile(file, []byte(`{"mcpServers":{"a":{"command":"npx","args":["-y","pkg"],"env":{"K":"${V}"}}}}`), 0o600); err != nil {
@@ -193,6 +197,7 @@ func TestCLINormalize(t *testing.T) {
 
 // F12, STD-12: a server's own requests are answered while a person's call runs.
 func TestF12CLI(t *testing.T) {
+	t.Parallel()
 	r := newCLIRig(t)
 	log := filepath.Join(r.dir, "log")
 	ask := `{"jsonrpc":"2.0","id":"s-1","method":"ping"}` + "\n" + `{"jsonrpc":"2.0","id":"s-2","method":"roots/list"}` + "\n" + `{"jsonrpc":"2.0","id":"s-3","method":"sampling/createMessage","params":{}}` + "\n"

@@ -178,6 +178,7 @@ func (r *docRig) run(stdin string, words ...string) (code int, stdout, stderr st
 // TestDocJSON runs every command with --json and holds what it prints to the shapes of mcp.md: no key that is not there, none
 // missing that is not marked, and each marked one seen at least once.
 func TestDocJSON(t *testing.T) {
+	t.Parallel()
 	page := readDoc(t)
 	shapes := map[string]*docShape{}
 	for _, row := range page.table(t, "JSON", "Command") {

@@ -421,6 +421,7 @@ func TestDocTools(t *testing.T) {
 }
 
 func TestDocAudit(t *testing.T) {
+	t.Parallel()
 	page, consts := readDoc(t), docConsts(t)
 	events := map[string]string{}
 	for _, c := range consts {
@@ -504,6 +505,7 @@ func docLiterals(t *testing.T, consts map[string]docConst, field, fn string, nam
 }
 
 func TestDocPolicy(t *testing.T) {
+	t.Parallel()
 	page, consts := readDoc(t), docConsts(t)
 	names := []string{"toolRulePerson"}
 	modes := map[approvalMode]bool{}

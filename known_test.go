@@ -129,6 +129,7 @@ func TestKnownUnreadable(t *testing.T) {
 
 // What is no longer stored is forgotten at last, the oldest first.
 func TestKnownForgetsTheOldest(t *testing.T) {
+	t.Parallel()
 	k := &knownSecrets{}
 	live := []namedSecret{{"LIVE", "value-of-live"}}
 	for i := range knownOldMax + 10 {
@@ -145,6 +146,7 @@ func TestKnownForgetsTheOldest(t *testing.T) {
 
 // AUD-09: variables of the process are secrets by their name, or hold a password.
 func TestAUD09Environment(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct{ name, value, in, want string }{
 		{"GITLAB_TOKEN", "tok-gitlab-1", "tok-gitlab-1", "[secret:GITLAB_TOKEN]"},
 		{"DB_URL", "postgres://app:pw%2Fof-db-1@db/x", "pw%2Fof-db-1 pw/of-db-1 postgres://app:pw%2Fof-db-1@db/x", "[secret:DB_URL] [secret:DB_URL] postgres://app:[secret:DB_URL]@db/x"},
@@ -165,6 +167,7 @@ func TestAUD09Environment(t *testing.T) {
 }
 
 func TestNamesOfSecrets(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]bool{
 		"TOKEN": true, "GITLAB_TOK": true, "x-api-key": true, "apiKey": true, "accessKey": true, "MY_PIN": true, "DB_PASS": true, "DB_PWD": true, "Authorization": true, "Private-Token": true, "client_secret": true, "JWT": true, "PGPASSWORD": true,
 		"PWD": false, "OLDPWD": false, "OLD_PWD": false, "PATH": false, "MONKEY": false, "TOKEN_URL": false, "SSH_AUTH_SOCK": false, "KEY_FILE": false, "SSH_PUBLIC_KEY": false, "COMPASS": false, "SPIN": false, "HOST": false, "": false, "AUTHOR": false,
@@ -176,6 +179,7 @@ func TestNamesOfSecrets(t *testing.T) {
 }
 
 func TestSecretShapes(t *testing.T) {
+	t.Parallel()
 	random := strings.NewReplacer("-", "", "_", "").Replace(redactToken(3) + redactToken(4))
 	for value, want := range map[string]bool{
 		"ghp" + "_" + redactToken(1)[3:]: true, "sk" + "-" + redactToken(2)[3:]: true, "glpat" + "-Ab12Cd34Ef56Gh78Ij90": true, "eyJ" + "hbGciOi.eyJzdWIi.c2lnbmF0": true, random: true,

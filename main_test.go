@@ -241,6 +241,7 @@ func testIDs(text string) []string {
 
 // TestEveryFaultHasATest holds the list of ids in testdata/ids.txt: each is carried by a test.
 func TestEveryFaultHasATest(t *testing.T) {
+	t.Parallel()
 	list, err := os.ReadFile(filepath.Join("testdata", "ids.txt"))
 	if err != nil {
 		t.Fatal(err)

@@ -285,6 +285,7 @@ func TestLST13HintsRelaxNothing(t *testing.T) {
 
 // LST-14, F06: inline up to the cap, beyond it a record with id and size; nothing is cut.
 func TestLST14Spill(t *testing.T) {
+	t.Parallel()
 	r := newBridgeRig(t, modeDanger, "")
 	r.add(t, stdioEntry(t, "s", fakeStdio{}))
 	for _, n := range []int{mcpResultMax, mcpResultMax + 1, 5 << 20} {
@@ -386,6 +387,7 @@ func TestW29Dialect(t *testing.T) {
 
 // LST-02: the true count is told, the first hundred are offered.
 func TestLST02ManyTools(t *testing.T) {
+	t.Parallel()
 	f := newFakeHTTP(t)
 	var tools []string
 	for i := range 10_000 {
@@ -604,6 +606,7 @@ func TestBridgeRedacts(t *testing.T) {
 
 // Servers connect in parallel, and one that hangs delays no other.
 func TestConnectAllParallel(t *testing.T) {
+	t.Parallel()
 	r := newBridgeRig(t, modeDanger, "")
 	var rows []serverRow
 	for i := range 4 {

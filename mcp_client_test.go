@@ -279,6 +279,7 @@ func TestF04ExitsWithABanner(t *testing.T) {
 // STD-02, STD-09, W11, F19: at the cap the call fails, the server is told once with the right id and stays up, and its late
 // answer disturbs nothing. The same for the caller's own interrupt.
 func TestSTD02CallCap(t *testing.T) {
+	t.Parallel()
 	if mcpCallTimeout != 60*time.Second {
 		t.Errorf("the call cap is %v", mcpCallTimeout)
 	}

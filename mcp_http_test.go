@@ -459,6 +459,7 @@ func TestHTC05EndlessBody(t *testing.T) {
 
 // HTC-05 HTC-09 R1: bytes, comments and dripping headers never move the deadline.
 func TestHTC05Deadline(t *testing.T) {
+	t.Parallel()
 	drip := func(contentType, piece string) func(http.ResponseWriter, fakeHTTPRequest) {
 		return func(w http.ResponseWriter, r fakeHTTPRequest) {
 			conn, _, err := http.NewResponseController(w).Hijack()
@@ -685,6 +686,7 @@ func TestHTC15RetryAfter(t *testing.T) {
 
 // HTC-16 R6 R9: what is no MCP answer is shown as a short clean line, without what tai sent.
 func TestHTC16NotMCP(t *testing.T) {
+	t.Parallel()
 	page := "<!DOCTYPE html><html><head><title>Sign in</title><style>b{color:red}</style><script>alert('x')</script></head><body>\n<p>Hello\x1b[2J &amp; key topsecret99</p>" + strings.Repeat("<i>more</i> ", 1<<17)
 	tests := []struct {
 		name        string

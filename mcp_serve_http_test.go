@@ -148,6 +148,7 @@ func TestServeSRV20HostFollowsBind(t *testing.T) {
 
 // TestServeSRV01SRV02W74W89Key: one header, one key, whatever else comes with it.
 func TestServeSRV01SRV02W74W89Key(t *testing.T) {
+	t.Parallel()
 	f := serveStart(t, modeDanger, nil)
 	session := f.open(t)
 	for _, tc := range []struct {
@@ -475,6 +476,7 @@ func (f *serveFixture) serveRun(t *testing.T) (addr string, stop func() error) {
 
 // TestServeSRV13W73Connections: half a header, silence, a body that stalls and a head of 2 MB hold nothing for long.
 func TestServeSRV13W73Connections(t *testing.T) {
+	t.Parallel()
 	l := defaultServeLimits()
 	if l.header > 10*time.Second || l.header != 5*time.Second || l.body != 30*time.Second || l.write != 30*time.Second || l.idle != 120*time.Second || serveHeaderMax != 32<<10 {
 		t.Errorf("the documented waits are 5, 30, 30 and 120 s, and 32 KB of headers: %+v", l)
@@ -526,6 +528,7 @@ func TestServeSRV13W73Connections(t *testing.T) {
 
 // TestServeUnreadAnswers: a client that asks and never reads does not hold its connection for ever.
 func TestServeUnreadAnswers(t *testing.T) {
+	t.Parallel()
 	f := serveStart(t, modeDanger, nil)
 	f.server.limits.write = 200 * time.Millisecond
 	session := f.open(t)
@@ -650,6 +653,7 @@ func TestServeDeleteCancels(t *testing.T) {
 
 // TestServeStop: calls under way are finished, those that take too long cancelled and answered, and one that heeds nothing is left.
 func TestServeStop(t *testing.T) {
+	t.Parallel()
 	start := func(t *testing.T, tool string, grace time.Duration) (f *serveFixture, answer chan serveReply, stop func() error) {
 		f = serveMake(t, modeDanger, nil)
 		f.server.limits.grace = grace

@@ -359,6 +359,7 @@ func TestSTD12ServerRequests(t *testing.T) {
 
 // A server that asks and asks and reads nothing: its replies are still heard, and what waits for it stays bounded.
 func TestStdioAsksAndNeverReads(t *testing.T) {
+	t.Parallel()
 	ping := strings.Repeat(`{"jsonrpc":"2.0","id":"`+strings.Repeat("p", 1000)+`","method":"ping"}`+"\n", 100)
 	tr := fakeStdioStart(t, fakeStdio{On: on("tools/call deaf", fakeStep{Times: 40, Out: ping}, fakeStep{Reply: `{"content":[]}`}, fakeStep{SleepMS: 60_000})})
 	if _, err := stdioTool(tr, 1, "deaf", "{}"); err != nil {
@@ -380,6 +381,7 @@ func TestStdioAsksAndNeverReads(t *testing.T) {
 
 // A child that never reads its stdin holds nobody longer than the context says; what it gets is never cut.
 func TestStdioNeverReads(t *testing.T) {
+	t.Parallel()
 	log := filepath.Join(t.TempDir(), "log")
 	args := `{"a":"` + strings.Repeat("x", 1<<20) + `"}`
 	c := fakeStdioConfig(t, fakeStdio{Log: log, On: on("stall", fakeStep{Out: `{"jsonrpc":"2.0","method":"stalling"}` + "\n", SleepMS: 400}, fakeStep{Reply: "{}"})})

@@ -134,6 +134,7 @@ func TestSTD18ExitsAtOnce(t *testing.T) {
 
 // STD-14, W12: stdin, wait, SIGTERM, wait, SIGKILL; each rung is seen to be used.
 func TestSTD14Ladder(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	tests := []struct {
 		name, script, mark string
@@ -170,6 +171,7 @@ func TestSTD14Ladder(t *testing.T) {
 
 // STD-15: a process that left the group and holds the pipes delays neither close nor the news of the server's end.
 func TestSTD15GrandchildHoldsPipes(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "pid")
 	holder := []string{"/bin/sh", "-c", "echo $$ >" + file + "; exec sleep 300"}
 	if _, err := exec.LookPath("setsid"); err != nil {
@@ -209,6 +211,7 @@ func TestSTD15GrandchildHoldsPipes(t *testing.T) {
 
 // STD-16: a server that closes its stdout is gone, and is stopped.
 func TestSTD16ClosesStdout(t *testing.T) {
+	t.Parallel()
 	tr := fakeStdioStart(t, fakeStdio{On: on("tools/call", fakeStep{CloseOut: true}, fakeStep{IgnoreTerm: true, SleepMS: 60_000})})
 	start := time.Now()
 	_, err := stdioTool(tr, 1, "x", "{}")

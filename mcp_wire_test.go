@@ -198,6 +198,7 @@ func TestR2ToolListCost(t *testing.T) {
 }
 
 func TestDecodeCallResult(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		in         string
 		parts      int

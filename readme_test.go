@@ -84,6 +84,7 @@ func readmeLine(t *testing.T, text, prefix string) string {
 
 // TestReadme builds tai as the README says and runs its tested blocks in an empty folder with an empty home.
 func TestReadme(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ func redactOf(pairs ...string) *redactor {
 }
 
 func TestAUD09Plain(t *testing.T) {
+	t.Parallel()
 	r := redactOf("TOKEN", "tok-1234567", "PIN", "4711", "LONG", "tok-1234567-and-more")
 	for in, want := range map[string]string{
 		"":                                   "",
@@ -47,6 +48,7 @@ func TestAUD09Plain(t *testing.T) {
 }
 
 func TestAUD09WhichName(t *testing.T) {
+	t.Parallel()
 	r := redactOf("B", "same-value", "A", "same-value", "C", "value-of-c", "E", "", "F", "abc", "G", "  \n ", "H", "  trimmed-value\n")
 	for in, want := range map[string]string{
 		"same-value":          "[secret:A]",          // names sort, whatever the order given
@@ -73,6 +75,7 @@ func TestAUD09WhichName(t *testing.T) {
 }
 
 func TestAUD09Nil(t *testing.T) {
+	t.Parallel()
 	for _, r := range []*redactor{nil, newRedactor(nil), redactOf("A", "abc")} {
 		if r != nil {
 			t.Error("a redactor without secrets")
@@ -119,6 +122,7 @@ func redactSpellings(t *testing.T, v string) map[string]string {
 }
 
 func TestAUD10Encodings(t *testing.T) {
+	t.Parallel()
 	for _, v := range []string{"plain-token_123", redactSample, "line1\nline2\tx\x01", "p@ss/w+rd==", "six666", strings.Repeat("long value / ", 40) + "end"} {
 		r := redactOf("K", v)
 		for form, text := range redactSpellings(t, v) {
@@ -150,6 +154,7 @@ func TestAUD10Encodings(t *testing.T) {
 // TestAUD10Base64Offsets: whatever stands before and after inside the encoded text, at most the signs that the value shares
 // with its neighbours are left.
 func TestAUD10Base64Offsets(t *testing.T) {
+	t.Parallel()
 	for _, v := range []string{"sk-live-0123456789", "exactly9!", "?>?>~~~", redactSample} {
 		r := redactOf("K", v)
 		for before := range 7 {
@@ -177,6 +182,7 @@ func TestAUD10Base64Offsets(t *testing.T) {
 }
 
 func TestAUD10ShortValuesOnlyPlain(t *testing.T) {
+	t.Parallel()
 	r := redactOf("S", "12345", "M", "a b/c")
 	for _, text := range []string{"3132333435", "MTIzNDU=", "a+b%2Fc", "a%20b%2Fc", `a b\/c`} {
 		if got := r.text(text); got != text {
@@ -191,6 +197,7 @@ func TestAUD10ShortValuesOnlyPlain(t *testing.T) {
 // TestAUD10Stream: however text is cut, the parts together are the masked whole, and what cannot be part of a secret comes
 // at once.
 func TestAUD10Stream(t *testing.T) {
+	t.Parallel()
 	r := redactOf("TOKEN", "tok-1234567", "LONG", "tok-1234567-and-more", "A", "aaaa", "O", "7-andXY")
 	text := "x tok-1234567 tok-1234567-and-mor tok-1234567-and-more baaaaaaab tok-tok-1234567-andXY " + base64.StdEncoding.EncodeToString([]byte("u:tok-1234567")) + " tok-12"
 	want := r.text(text)
@@ -217,6 +224,7 @@ func TestAUD10Stream(t *testing.T) {
 
 // TestAUD10StreamBounded: an endless overlap holds back no more than the longest form.
 func TestAUD10StreamBounded(t *testing.T) {
+	t.Parallel()
 	s := redactOf("A", "aaaa").stream()
 	for range 10000 {
 		if got := s.feed("aaaaaaa"); got != "" {
@@ -233,6 +241,7 @@ func TestAUD10StreamBounded(t *testing.T) {
 
 // TestRedactAgainstPlainSearch holds the automaton and its skipping against a search for each form by itself.
 func TestRedactAgainstPlainSearch(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
 	word := func(letters string, n int) string {
 		b := make([]byte, n)
@@ -290,6 +299,7 @@ func TestRedactAgainstPlainSearch(t *testing.T) {
 // TestAUD09LongSecrets: of a long form the automaton knows the head; the rest is masked as far as it goes, and what looks
 // like it is told apart.
 func TestAUD09LongSecrets(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(5, 6))
 	key := make([]byte, 3000)
 	for i := range key {

@@ -108,6 +108,7 @@ func TestCFG03PtyAdd(t *testing.T) {
 
 // TTY-05, TTY-07: no, no with a reason, the end of input, an interrupt, and a yes typed before the question: nothing is stored.
 func TestTTY05PtyRefused(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name, early, keys string
 		code              int

@@ -18,6 +18,7 @@ import (
 // F21, the part about secrets: however a secret is printed, logged or marshalled, by itself or inside something, its value does not
 // show.
 func TestF21SecretNeverPrints(t *testing.T) {
+	t.Parallel()
 	const value = "hunter-two-value"
 	s := secret(value)
 	type holder struct {
@@ -73,6 +74,7 @@ func TestF21SecretNeverPrints(t *testing.T) {
 // TestF21SecretFieldsAreExported: fmt asks an unexported field's type nothing, so a struct that holds a secret itself holds it in an
 // exported one. A redactor prints nothing of its own.
 func TestF21SecretFieldsAreExported(t *testing.T) {
+	t.Parallel()
 	type unsafe struct{ s secret }
 	if got := fmt.Sprintf("%v", unsafe{"hunter-two"}); !strings.Contains(got, "hunter") {
 		t.Error("fmt asks unexported fields now: this test can go")

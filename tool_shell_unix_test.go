@@ -26,6 +26,7 @@ func shellBox(t *testing.T, mode approvalMode, w workspace) *toolsBox {
 }
 
 func TestShellRun(t *testing.T) {
+	t.Parallel()
 	w, outside := workspaceDirs(t)
 	box := shellBox(t, modeAllow, w)
 	for _, tc := range []struct {
@@ -182,6 +183,7 @@ func shellGone(t *testing.T, file string) {
 
 // At its time limit, on an interrupt, and at its end a command's whole group goes, also one that ignores the polite signal.
 func TestShellEndsGroup(t *testing.T) {
+	t.Parallel()
 	w, _ := workspaceDirs(t)
 	if runtime.GOOS == "windows" {
 		t.Skip("no process groups")

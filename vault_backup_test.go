@@ -82,6 +82,7 @@ func fillVault(t *testing.T, v *vault) {
 
 // A backup holds what the vault holds, is private, and takes the vault's place with cp.
 func TestVaultBackup(t *testing.T) {
+	t.Parallel()
 	home, dir := t.TempDir(), t.TempDir()
 	v := vaultAt(t, home)
 	fillVault(t, v)
@@ -135,6 +136,7 @@ func TestVaultBackup(t *testing.T) {
 
 // What a backup may not write to is refused with the reason, and nothing changes.
 func TestVaultBackupRefuses(t *testing.T) {
+	t.Parallel()
 	home, dir := t.TempDir(), t.TempDir()
 	v := vaultAt(t, home)
 	taken := filepath.Join(dir, "taken")
@@ -178,6 +180,7 @@ func TestVaultBackupRefuses(t *testing.T) {
 
 // R10: copies taken while another process's connection writes are each one state: all of a transaction or nothing of it.
 func TestVaultBackupWhileWriting(t *testing.T) {
+	t.Parallel()
 	home, dir := t.TempDir(), t.TempDir()
 	reader, writer := vaultAt(t, home), vaultAt(t, home)
 	ctx, stop := context.WithCancel(t.Context())
@@ -230,6 +233,7 @@ func TestVaultBackupWhileWriting(t *testing.T) {
 
 // A backup that is killed leaves no file of the final name, or a whole one; what it left is found.
 func TestVaultBackupKilled(t *testing.T) {
+	t.Parallel()
 	r := newCLIRig(t)
 	if err := os.MkdirAll(r.home, 0o700); err != nil {
 		t.Fatal(err)
@@ -286,6 +290,7 @@ func TestVaultBackupKilled(t *testing.T) {
 
 // The command: what it says, its document, and the way back from the help.
 func TestVaultBackupCLI(t *testing.T) {
+	t.Parallel()
 	r := newCLIRig(t)
 	r.tai("vault", "backup", "none.db").fails(exitFailed, "nothing is stored yet", "none.db")
 	r.with("value-kept-one", "secret", "set", "ONE", "--from", "-").ok()
@@ -313,6 +318,7 @@ func TestVaultBackupCLI(t *testing.T) {
 
 // VLT-10: a backup put in beside the journal of the vault before it is not mixed with that journal.
 func TestVLT10RestoredBesideJournal(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	startVaultWriter(t, "TAI_HOME="+home, "TAI_TEST_N=20", "TAI_TEST_ID=K", "TAI_TEST_HANG=1").kill()
 	other := vaultAt(t, t.TempDir())

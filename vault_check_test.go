@@ -96,6 +96,7 @@ func findingHas(r vaultReport, section, level, what string) bool {
 
 // A vault of tai's own is fine, whoever has it open meanwhile, and every table is measured.
 func TestVaultCheckClean(t *testing.T) {
+	t.Parallel()
 	home := fullVault(t)
 	r := checkedVault(t, home)
 	if r.State != vaultFine || len(r.Problems) != 0 || r.Schema != r.Newest || r.Bytes == 0 {
@@ -124,6 +125,7 @@ func TestVaultCheckClean(t *testing.T) {
 
 // What a killed process left in the journal is looked at too, and stays there.
 func TestVaultCheckJournal(t *testing.T) {
+	t.Parallel()
 	home := filepath.Join(t.TempDir(), "home")
 	startVaultWriter(t, "TAI_HOME="+home, "TAI_TEST_N=20", "TAI_TEST_ID=K", "TAI_TEST_HANG=1").kill()
 	for range 2 {
@@ -204,6 +206,7 @@ func TestVaultCheckRows(t *testing.T) {
 
 // Free pages are told of and given back.
 func TestVaultCheckFreePages(t *testing.T) {
+	t.Parallel()
 	home := fullVault(t)
 	v := vaultAt(t, home)
 	info, err := v.putRecord(t.Context(), "spill", "x", "", bytes.Repeat([]byte{1, 2, 3}, 1<<20))
@@ -224,6 +227,7 @@ func TestVaultCheckFreePages(t *testing.T) {
 
 // VLT-05, VLT-11: what is no whole vault of this tai gets one verdict, and keeps every byte.
 func TestVaultCheckVerdicts(t *testing.T) {
+	t.Parallel()
 	good, err := os.ReadFile(filepath.Join(fullVault(t), vaultFile))
 	if err != nil {
 		t.Fatal(err)
@@ -296,6 +300,7 @@ func TestVaultCheckVerdicts(t *testing.T) {
 
 // VLT-05: one byte changed anywhere is told of, or changes nothing that is stored; but for plain text, which nothing vouches for.
 func TestVaultCheckFlippedBytes(t *testing.T) {
+	t.Parallel()
 	home := fullVault(t)
 	path := filepath.Join(home, vaultFile)
 	good, err := os.ReadFile(path)
@@ -337,6 +342,7 @@ func TestVaultCheckFlippedBytes(t *testing.T) {
 
 // AUD-03, AUD-04: a run's log that is gone or cut, a head that was changed, and a log that nobody put on record.
 func TestVaultCheckRuns(t *testing.T) {
+	t.Parallel()
 	r := newCLIRig(t)
 	for range 2 {
 		r.tai("tools", "call", "text_search", "pattern=tea").ok()
@@ -387,6 +393,7 @@ func TestVaultCheckRuns(t *testing.T) {
 
 // A copy is checked as a file, without the home around it.
 func TestVaultCheckCopy(t *testing.T) {
+	t.Parallel()
 	r := newCLIRig(t)
 	r.with("value-one-long", "secret", "set", "ONE", "--from", "-").ok()
 	r.tai("vault", "backup", "copy.db").ok()
@@ -405,6 +412,7 @@ func TestVaultCheckCopy(t *testing.T) {
 
 // --repair asks first, says what it did, and checks again.
 func TestVaultCheckRepairCLI(t *testing.T) {
+	t.Parallel()
 	r := newCLIRig(t)
 	r.with("value-one-long", "secret", "set", "ONE", "--from", "-").ok()
 	vaultBreak(t, r.home, `INSERT INTO mcp_tool_pins VALUES ('gone', 't', 'h', 1)`, `INSERT INTO settings VALUES ('current_profile', 'lost')`)
@@ -523,6 +531,7 @@ func TestVaultCheckSeal(t *testing.T) {
 
 // VLT-06: a vault under a passphrase is checked in full with it, and as far as can be without.
 func TestVaultCheckPassphrase(t *testing.T) {
+	t.Parallel()
 	home := fullVault(t)
 	v := vaultAt(t, home)
 	if _, err := v.sealWithPassphrase(t.Context(), "correct horse"); err != nil {

@@ -14,6 +14,7 @@ import (
 
 // Who else may read or change a file is told, with the command that ends it, and --repair ends it.
 func TestVaultCheckModes(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name        string
 		mode        os.FileMode
@@ -50,6 +51,7 @@ func TestVaultCheckModes(t *testing.T) {
 
 // Links, second names, another owner and unfinished files.
 func TestVaultCheckAround(t *testing.T) {
+	t.Parallel()
 	home := fullVault(t)
 	path := filepath.Join(home, vaultFile)
 	if err := os.Link(path, filepath.Join(home, "second")); err != nil {

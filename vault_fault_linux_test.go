@@ -53,6 +53,7 @@ func fillDisk(t *testing.T, dir string, pages int64) (fill string) {
 // VLT-03, AUD-06: on a full disk the program reads, refuses to write with one sentence, acts on nothing that it cannot record,
 // and writes again when there is room.
 func TestVLT03DiskFullCLI(t *testing.T) {
+	t.Parallel()
 	disk := smallDisk(t, 4<<20)
 	r := newCLIRig(t)
 	r.home = filepath.Join(disk, "home")
@@ -120,6 +121,7 @@ func TestVLT03DiskFullCLI(t *testing.T) {
 
 // VLT-03: whatever room is left, a secret is kept whole or not at all, and a vault is made whole or not at all.
 func TestVLT03EveryRoom(t *testing.T) {
+	t.Parallel()
 	disk := smallDisk(t, 1<<20)
 	home := filepath.Join(disk, "home")
 	big := secret(bytes.Repeat([]byte("x"), 60<<10))
@@ -198,6 +200,7 @@ func createOnFullDisk(t *testing.T, disk, home string, pages int64) {
 
 // VLT-03, VLT-10: on a full disk the journal that a killed process left is read, also when its index is gone.
 func TestVLT03JournalLeft(t *testing.T) {
+	t.Parallel()
 	disk := smallDisk(t, 2<<20)
 	home := filepath.Join(disk, "home")
 	writer := startVaultWriter(t, "TAI_HOME="+home, "TAI_TEST_N=20", "TAI_TEST_ID=K", "TAI_TEST_HANG=1")
@@ -239,6 +242,7 @@ func TestVLT03JournalLeft(t *testing.T) {
 
 // VLT-03: a backup to a full disk leaves nothing there; one from a full disk to another is made.
 func TestVLT03Backup(t *testing.T) {
+	t.Parallel()
 	full, home := smallDisk(t, 1<<20), t.TempDir()
 	v := vaultAt(t, home)
 	fillVault(t, v)
@@ -269,6 +273,7 @@ func TestVLT03Backup(t *testing.T) {
 
 // VLT-03: a vault on a full disk is checked, and nothing is written to it; so is one in a folder that nobody may write to.
 func TestVLT03Check(t *testing.T) {
+	t.Parallel()
 	disk := smallDisk(t, 1<<20)
 	home := filepath.Join(disk, "home")
 	vaultMade(t, home)

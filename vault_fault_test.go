@@ -13,6 +13,7 @@ import (
 
 // VLT-03: every spelling of a full disk that a system has, and none of another fault.
 func TestVLT03Spellings(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		err  error
 		goos string

@@ -48,6 +48,7 @@ func fakeVaultLimited() {
 
 // VLT-03: a limit of a file's size is a full disk too, whichever file meets it first.
 func TestVLT03FileSizeLimit(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name  string
 		limit int

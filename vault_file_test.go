@@ -14,6 +14,7 @@ import (
 
 // VLT-05: what is not a whole vault of ours is refused with its name and keeps every byte.
 func TestVLT05Refused(t *testing.T) {
+	t.Parallel()
 	_, good := vaultMade(t, t.TempDir())
 	random := make([]byte, len(good))
 	for i := range random {
@@ -86,6 +87,7 @@ func vaultRefused(t *testing.T, content []byte, mode vaultMode, want error) {
 // VLT-05: each byte of the header changed alone is refused, but for the schema cookie and the writer's version, which
 // may be anything.
 func TestVLT05HeaderByte(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	path, good := vaultMade(t, home)
 	for at := range vaultHeadSize {
@@ -114,6 +116,7 @@ func TestVLT05HeaderByte(t *testing.T) {
 
 // VLT-05: damage behind the header is one clear error when it is met, and no row is made up.
 func TestVLT05DamagedPage(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	path, good := vaultMade(t, home)
 	for at := vaultHeadSize; at < len(good); at++ {
@@ -134,6 +137,7 @@ func TestVLT05DamagedPage(t *testing.T) {
 
 // VLT-05: a vault that shrank opens, and a wrong count of its free pages is damage.
 func TestVLT05FreePages(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	path, _ := vaultMade(t, home)
 	v, err := openVault(t.Context(), home, vaultWrite, vaultClock, testKeys())

@@ -18,6 +18,7 @@ import (
 
 // The tables are those of the contract by the letter, columns in order and keys.
 func TestVaultMCPTables(t *testing.T) {
+	t.Parallel()
 	v := vaultAt(t, t.TempDir())
 	for table, want := range map[string]string{
 		"mcp_servers":         "name* transport command args_json env_json url headers_json cwd allow_json deny_json source created updated",
@@ -41,6 +42,7 @@ func TestVaultMCPTables(t *testing.T) {
 }
 
 func TestServerRoundTrip(t *testing.T) {
+	t.Parallel()
 	v, ctx := vaultAt(t, t.TempDir()), t.Context()
 	on := true
 	full := serverEntry{
@@ -75,6 +77,7 @@ func TestServerRoundTrip(t *testing.T) {
 }
 
 func TestServerErrors(t *testing.T) {
+	t.Parallel()
 	v, ctx := vaultAt(t, t.TempDir()), t.Context()
 	if err := v.putServer(ctx, serverEntry{Name: "s"}, "default", true, nil, 1); err != nil {
 		t.Fatal(err)
@@ -99,6 +102,7 @@ func TestServerErrors(t *testing.T) {
 }
 
 func TestSetEnabled(t *testing.T) {
+	t.Parallel()
 	v, ctx := vaultAt(t, t.TempDir()), t.Context()
 	if err := v.putServer(ctx, serverEntry{Name: "s"}, "default", false, nil, 1); err != nil {
 		t.Fatal(err)
@@ -128,6 +132,7 @@ func vaultTools(t *testing.T, v *vault, server string) string {
 }
 
 func TestToolsAndPins(t *testing.T) {
+	t.Parallel()
 	v, ctx := vaultAt(t, t.TempDir()), t.Context()
 	e := serverEntry{Name: "s", Transport: "stdio"}
 	first := []toolRow{{Tool: "b", Description: "B", Schema: json.RawMessage(`{"x": 1.0}`), Hash: "hb"}, {Tool: "a", Description: "A", Hash: "ha"}, {Tool: "A", Description: "big"}}
@@ -180,6 +185,7 @@ func TestToolsAndPins(t *testing.T) {
 
 // A fault in the middle leaves nothing of the server: server, profile row, pins and tools are one transaction.
 func TestPutServerIsOneTransaction(t *testing.T) {
+	t.Parallel()
 	v, ctx := vaultAt(t, t.TempDir()), t.Context()
 	_, err := v.db.Exec(`CREATE TRIGGER stop BEFORE INSERT ON mcp_tool_pins WHEN new.tool = 'last' BEGIN SELECT raise(ABORT, 'stop'); END`)
 	if err != nil {
@@ -198,6 +204,7 @@ func TestPutServerIsOneTransaction(t *testing.T) {
 }
 
 func TestRemoveServer(t *testing.T) {
+	t.Parallel()
 	v, ctx := vaultAt(t, t.TempDir()), t.Context()
 	tools := []toolRow{{Tool: "a", Hash: "h"}}
 	err := v.createProfile(ctx, "work")
@@ -253,6 +260,7 @@ func fakeVaultRegistrar() {
 
 // CFG-06: registration stops at 32, also when two processes come near it together; a stored name can still be replaced.
 func TestCFG06AtMost32Servers(t *testing.T) {
+	t.Parallel()
 	home := filepath.Join(t.TempDir(), "home")
 	var cmds [2]*exec.Cmd
 	var outs [2]strings.Builder

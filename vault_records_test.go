@@ -12,6 +12,7 @@ import (
 )
 
 func TestRecords(t *testing.T) {
+	t.Parallel()
 	v, ctx := vaultAt(t, t.TempDir()), t.Context()
 	bodies := [][]byte{[]byte("hello world"), {0, 0xff, 1}, nil}
 	var ids []string
@@ -75,6 +76,7 @@ type zeroReader struct{}
 func (zeroReader) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
 func TestRecordIDsGrow(t *testing.T) {
+	t.Parallel()
 	v := vaultAt(t, t.TempDir())
 	v.random = zeroReader{}
 	for _, want := range []string{"r-0000", "r-00000", "r-000000"} {
@@ -92,6 +94,7 @@ func TestRecordIDsGrow(t *testing.T) {
 }
 
 func TestSearchRecords(t *testing.T) {
+	t.Parallel()
 	v, ctx := vaultAt(t, t.TempDir()), t.Context()
 	texts := map[string]string{
 		"fox":     "The quick brown fox jumps over the lazy dog's \"den\"",
@@ -134,6 +137,7 @@ func TestSearchRecords(t *testing.T) {
 
 // A large text is indexed by its different words, the cap being its only limit.
 func TestIndexText(t *testing.T) {
+	t.Parallel()
 	if got, want := indexText("b a, b\xff\u00e9-a "+strings.Repeat("x", 200)), "b a é "+strings.Repeat("x", recordTermMax)+" "; got != want {
 		t.Errorf("indexText = %q, want %q", got, want)
 	}
@@ -162,6 +166,7 @@ func BenchmarkPutRecord(b *testing.B) {
 }
 
 func TestSnippet(t *testing.T) {
+	t.Parallel()
 	text := []byte(strings.Repeat("ä ", 200) + "Needle\n\tthread " + strings.Repeat("ö ", 200))
 	got := snippet(text, []string{"needle"})
 	if !strings.Contains(got, "Needle thread") || !strings.HasPrefix(got, "… ä") || !strings.HasSuffix(got, "ö …") || len(got) > recordSnippet+10 {
@@ -173,6 +178,7 @@ func TestSnippet(t *testing.T) {
 }
 
 func TestSessions(t *testing.T) {
+	t.Parallel()
 	v, ctx := vaultAt(t, t.TempDir()), t.Context()
 	first, err := v.createSession(ctx, "default", "first")
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 )
 
 func TestSecretNames(t *testing.T) {
+	t.Parallel()
 	for name, ok := range map[string]bool{
 		"A": true, "_x": true, "GITHUB_TOKEN": true, "api-key.v2": true, strings.Repeat("a", 128): true,
 		"": false, "1A": false, "-a": false, ".a": false, "a b": false, "a/b": false, "é": false, "a\n": false, "[": false, "@": false, "`": false, "{": false, strings.Repeat("a", 129): false,
@@ -21,6 +22,7 @@ func TestSecretNames(t *testing.T) {
 }
 
 func TestSecrets(t *testing.T) {
+	t.Parallel()
 	v, ctx := vaultAt(t, t.TempDir()), t.Context()
 	for _, s := range []struct{ profile, name, value string }{
 		{"", "B", "plain"}, {"", "A", "old"}, {"", "A", "new\x00\xff"}, {"work", "A", "of work"},
@@ -72,6 +74,7 @@ func TestSecrets(t *testing.T) {
 }
 
 func TestOAuthSecretPrefix(t *testing.T) {
+	t.Parallel()
 	seen := map[string]string{}
 	for _, server := range []string{"files", "my server", "my_server", "my/server", "größe", strings.Repeat("x", 128), strings.Repeat("x", 127) + "y"} {
 		p := oauthSecretPrefix(server)
@@ -89,6 +92,7 @@ func TestOAuthSecretPrefix(t *testing.T) {
 }
 
 func TestProfiles(t *testing.T) {
+	t.Parallel()
 	v, ctx := vaultAt(t, t.TempDir()), t.Context()
 	if err := errors.Join(v.createProfile(ctx, "work"), v.createProfile(ctx, "büro-2"), v.useProfile(ctx, "work")); err != nil {
 		t.Fatal(err)
@@ -134,6 +138,7 @@ func TestProfiles(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
+	t.Parallel()
 	v, ctx := vaultAt(t, t.TempDir()), t.Context()
 	if _, err := v.setting(ctx, "k"); !errors.Is(err, errNotFound) {
 		t.Errorf("unset: %v", err)

@@ -106,6 +106,7 @@ func vaultProcess(t *testing.T, env ...string) *exec.Cmd {
 
 // VLT-01: two processes write at once, from the very creation of the vault.
 func TestVLT01TwoWriters(t *testing.T) {
+	t.Parallel()
 	const each = 1000
 	home := filepath.Join(t.TempDir(), "home")
 	var outputs [2]bytes.Buffer
@@ -151,6 +152,7 @@ func TestVLT01TwoWriters(t *testing.T) {
 
 // VLT-01: a lock that never ends becomes a sentence, after the cap.
 func TestVLT01BusySentence(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	holder, waiter := vaultAt(t, home), vaultAt(t, home)
 	if waiter.busyWait != 10*time.Second || vaultBusyWait != 10*time.Second {
@@ -174,6 +176,7 @@ func TestVLT01BusySentence(t *testing.T) {
 
 // A method called inside a transaction would wait for itself; it ends after the cap.
 func TestVaultNestedUseEnds(t *testing.T) {
+	t.Parallel()
 	v := vaultAt(t, t.TempDir())
 	v.busyWait = time.Millisecond
 	err := v.withTx(t.Context(), func(*sql.Tx) error { return v.setSetting(t.Context(), "a", "b") })
@@ -184,6 +187,7 @@ func TestVaultNestedUseEnds(t *testing.T) {
 
 // Many callers of one vault wait for each other.
 func TestVaultConcurrentUse(t *testing.T) {
+	t.Parallel()
 	v := vaultAt(t, t.TempDir())
 	var wg sync.WaitGroup
 	for i := range 16 {
@@ -202,6 +206,7 @@ func TestVaultConcurrentUse(t *testing.T) {
 
 // A full disk is a sentence, the vault keeps its old rows and works again when there is room.
 func TestVaultDiskFull(t *testing.T) {
+	t.Parallel()
 	v := vaultAt(t, t.TempDir())
 	if err := v.putSecret(t.Context(), "", "OLD", "kept", nil); err != nil {
 		t.Fatal(err)
@@ -227,6 +232,7 @@ func TestVaultDiskFull(t *testing.T) {
 
 // Where there are no hard links one of many gets the name, and keeps it.
 func TestVaultRenameNew(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "v")
 	var wg sync.WaitGroup
@@ -259,6 +265,7 @@ func TestVaultRenameNew(t *testing.T) {
 
 // VLT-02, VLT-03: only what is known to have left nothing says so.
 func TestVLT02Outcome(t *testing.T) {
+	t.Parallel()
 	v := vaultAt(t, t.TempDir())
 	if _, err := v.db.Exec(`PRAGMA max_page_count = 1`); err != nil {
 		t.Fatal(err)
@@ -273,6 +280,7 @@ func TestVLT02Outcome(t *testing.T) {
 }
 
 func TestVaultWaitEndsWithContext(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	holder, waiter := vaultAt(t, home), vaultAt(t, home)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -285,6 +293,7 @@ func TestVaultWaitEndsWithContext(t *testing.T) {
 
 // Reading where there is no vault makes nothing, not even a folder.
 func TestVaultReadMakesNothing(t *testing.T) {
+	t.Parallel()
 	home := filepath.Join(t.TempDir(), "a", "b")
 	v, err := openVault(t.Context(), home, vaultRead, vaultClock, testKeys())
 	if err != nil {
@@ -345,6 +354,7 @@ func (w vaultWriter) kill() {
 
 // VLT-10: what a killed process left in the journal is there again; a copy without the journal is an older whole state.
 func TestVLT10JournalLeft(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	startVaultWriter(t, "TAI_HOME="+home, "TAI_TEST_N=20", "TAI_TEST_ID=K", "TAI_TEST_HANG=1").kill()
 	path := filepath.Join(home, vaultFile)
@@ -389,6 +399,7 @@ func TestVLT10JournalLeft(t *testing.T) {
 
 // VLT-10: a journal without its vault is not played into a new one.
 func TestVLT10JournalAlone(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	wal := filepath.Join(home, vaultFile+"-wal")
 	if err := os.WriteFile(wal, []byte("journal"), 0o600); err != nil {
@@ -405,6 +416,7 @@ func TestVLT10JournalAlone(t *testing.T) {
 
 // VLT-11: a newer schema is refused and both files keep their bytes, also when the news is in the journal alone.
 func TestVLT11Newer(t *testing.T) {
+	t.Parallel()
 	newer := append(vaultMigrations(), `CREATE TABLE later (x)`)
 	for _, inJournal := range []bool{false, true} {
 		home := t.TempDir()
@@ -456,6 +468,7 @@ func TestVLT11Newer(t *testing.T) {
 
 // An older vault is brought up to date, once, whoever opens it; a step that fails leaves nothing of itself.
 func TestVaultMigrates(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []vaultMode{vaultRead, vaultWrite} {
 		home := t.TempDir()
 		vaultMade(t, home)
@@ -486,6 +499,7 @@ func TestVaultMigrates(t *testing.T) {
 
 // VLT-12: two names lead to one file and one journal.
 func TestVLT12Links(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("links need a privilege there")
 	}
@@ -545,6 +559,7 @@ func TestVLT12Links(t *testing.T) {
 
 // VLT-13: older ones can lose commits when two connections checkpoint; 3.52.0 was withdrawn.
 func TestVLT13SQLiteVersion(t *testing.T) {
+	t.Parallel()
 	v := vaultAt(t, t.TempDir())
 	var text string
 	if err := v.db.QueryRow(`SELECT sqlite_version()`).Scan(&text); err != nil {
@@ -560,6 +575,7 @@ func TestVLT13SQLiteVersion(t *testing.T) {
 }
 
 func TestVaultPragmas(t *testing.T) {
+	t.Parallel()
 	home := filepath.Join(t.TempDir(), "what? 50%#a b")
 	v := vaultAt(t, home)
 	for pragma, want := range map[string]string{
@@ -578,6 +594,7 @@ func TestVaultPragmas(t *testing.T) {
 
 // A backup (VACUUM INTO) has the rollback journal; opened for writing it gets the write-ahead journal back.
 func TestVaultBackupOpens(t *testing.T) {
+	t.Parallel()
 	home, restored := t.TempDir(), t.TempDir()
 	v := vaultAt(t, home)
 	if err := v.putSecret(t.Context(), "", "A", "one", nil); err != nil {
@@ -598,6 +615,7 @@ func TestVaultBackupOpens(t *testing.T) {
 
 // A cancelled call leaves the vault usable.
 func TestVaultAfterCancel(t *testing.T) {
+	t.Parallel()
 	v := vaultAt(t, t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
 	err := v.withTx(ctx, func(tx *sql.Tx) error {
@@ -620,6 +638,7 @@ func TestVaultAfterCancel(t *testing.T) {
 
 // No home is an error, not a vault in the current folder.
 func TestVaultNeedsHome(t *testing.T) {
+	t.Parallel()
 	if _, err := openVault(t.Context(), "", vaultWrite, vaultClock, testKeys()); err == nil || !strings.Contains(err.Error(), "--home") {
 		t.Errorf("got %v", err)
 	}

@@ -17,6 +17,7 @@ import (
 
 // VLT-09: umask 000, 022 and 0777 at creation: files 0600 with journal and index, folder 0700.
 func TestVLT09Modes(t *testing.T) {
+	t.Parallel()
 	for _, umask := range []string{"000", "022", "0277"} {
 		home := filepath.Join(t.TempDir(), "home")
 		cmd := vaultProcess(t, "TAI_TEST_FAKE=vault-modes", "TAI_HOME="+home, "TAI_TEST_UMASK="+umask)
@@ -56,6 +57,7 @@ func fakeVaultModes() {
 // VLT-09: a vault that others could read is closed to them when it is next written; a folder that was there keeps its
 // mode.
 func TestVLT09Tightens(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	if err := os.Chmod(home, 0o755); err != nil {
 		t.Fatal(err)
@@ -101,6 +103,7 @@ func fakeVaultLocked() {
 
 // VLT-04: folder or file without write permission: reads work, writes are a clear error, nothing changes.
 func TestVLT04ReadOnly(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name         string
 		folder, file os.FileMode
