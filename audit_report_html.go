@@ -16,6 +16,7 @@ const (
 	reportDataBudget = 1 << 20 // bytes of arguments and errors on one page, as written; of what is beyond only the size is told
 	reportGroupsMax  = 100     // rows of a table of sums
 	reportNoticesMax = 20
+	reportToolsMax   = 6 // tools that are named beside a rule
 )
 
 // reportPage is what a page is made of. Name is how the log was asked for.
@@ -228,13 +229,13 @@ func (p *reportPage) troubles(w *reportWriter) {
 		}
 		w.printf("<tr><th scope=\"row\"><bdi>%s</bdi></th><td class=\"n\">%s</td><td>", name, reportCount(g.calls))
 		tools := p.run.groups(func(c *reportCall) (string, bool) { return c.subject, c.state == reportRefused && c.rule == g.name })
-		for i, t := range tools[:min(len(tools), 6)] {
+		for i, t := range tools[:min(len(tools), reportToolsMax)] {
 			if i > 0 {
 				w.raw(", ")
 			}
 			w.printf("<bdi>%s</bdi>", t.name)
 		}
-		if n := len(tools) - 6; n > 0 {
+		if n := len(tools) - reportToolsMax; n > 0 {
 			w.printf(" and %d more", n)
 		}
 		w.raw("</td></tr>\n")

@@ -107,7 +107,7 @@ func auditLogs(dirs []string) (logs []auditRunInfo, err error) {
 }
 
 // latestStart is the latest time at which a log can have begun: that of its last change, and what a file's clock may be behind.
-func latestStart(info fs.FileInfo) time.Time { return info.ModTime().Add(time.Second) }
+func latestStart(info fs.FileInfo) time.Time { return info.ModTime().UTC().Add(time.Second) }
 
 // look reads the two ends of a log and says what state the run is in.
 func (r *auditRunInfo) look() {

@@ -13,6 +13,15 @@ import (
 	"sync"
 )
 
+const (
+	auditBatchSize  = 256 << 10 // bytes of a log that are judged at one go
+	auditWorkersMax = 4         // goroutines that judge the lines of one log
+	auditLineStart  = `{"seq":` // of each line
+)
+
+// errAuditLong is a line that record never writes.
+var errAuditLong = errors.New("the line is longer than any that tai writes")
+
 // auditReport is what verifying a log found. Lines are the whole, chained lines; Bad is the first line (from 1) that is
 // not what was written, 0 when there is none. An incomplete last line is a crash, not tampering: a whole line is one
 // write that ends in a newline. Without a head kept elsewhere a cleanly cut tail cannot show.
@@ -64,14 +73,6 @@ func verifyAuditAt(r io.Reader, mark int64) (rep auditReport, err error) {
 	}
 	return rep, err
 }
-
-// errAuditLong is a line that record never writes.
-var errAuditLong = errors.New("the line is longer than any that tai writes")
-
-const (
-	auditBatchSize  = 256 << 10 // bytes of a log that are judged at one go
-	auditWorkersMax = 4         // goroutines that judge the lines of one log
-)
 
 // auditBatch is a part of a log that ends with a line. Its lines are judged by themselves, in any goroutine; their links are
 // compared in order afterwards.
@@ -207,9 +208,6 @@ func (c *auditChain) follow(b *auditBatch) {
 	}
 	c.bad = b.bad
 }
-
-// auditLineStart is how each line of a log begins.
-const auditLineStart = `{"seq":`
 
 // auditLines cuts a log into lines without their newline. A last line without one is io.ErrUnexpectedEOF, and io.EOF
 // follows; a line over auditLineMax is bufio.ErrBufferFull.

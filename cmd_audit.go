@@ -227,6 +227,9 @@ func (c *invocation) checkLog(ctx context.Context, word string, strict bool) (*o
 		return nil, auditFinding{}, errors.Join(err, fault)
 	}
 	f, err := src.judge(h, auditByVault)
+	if err != nil {
+		return nil, f, errors.Join(err, src.Close())
+	}
 	switch {
 	case was != nil && !f.Tampered:
 		f = f.tampered(0, "%v", was)
@@ -236,7 +239,16 @@ func (c *invocation) checkLog(ctx context.Context, word string, strict bool) (*o
 	if notice != "" {
 		f.Notices = append(f.Notices, notice)
 	}
-	return src.File, f, err
+	return src.File, f, nil
+}
+
+// checkedLog is checkLog for what has to read the log: one that is gone is an error.
+func (c *invocation) checkedLog(ctx context.Context, word string, strict bool) (*os.File, auditFinding, error) {
+	file, f, err := c.checkLog(ctx, word, strict)
+	if err == nil && file == nil {
+		err = &cliError{Exit: exitFailed, Message: f.Reason, Hint: "tai audit verify " + quoteWord(word) + " tells what is on record"}
+	}
+	return file, f, err
 }
 
 // forgery gives the plain sentence for a fault that means that someone changed the vault, nil for any other.
@@ -401,14 +413,11 @@ func cmdAuditShow(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	file, f, err := c.checkLog(ctx, c.args[0], false)
+	file, f, err := c.checkedLog(ctx, c.args[0], false)
 	if err != nil {
 		return err
 	}
-	if file == nil {
-		return &cliError{Exit: exitFailed, Message: f.Reason, Hint: "tai audit verify " + quoteWord(c.args[0]) + " tells what is on record"}
-	}
-	defer file.Close()
+	defer file.Close() // only read
 	if f.Tampered || f.Unreadable {
 		fmt.Fprint(c.stderr, "warning: this log cannot be trusted: "+auditVerdict(f))
 	}

@@ -41,14 +41,11 @@ func cmdAuditReport(ctx context.Context, c *invocation) error {
 	case name == "" && c.outTerminal:
 		return usageError("tai audit report "+quoteWord(c.args[0])+" -o report.html", "a page of HTML is nothing for a terminal")
 	}
-	file, f, err := c.checkLog(ctx, c.args[0], true)
+	file, f, err := c.checkedLog(ctx, c.args[0], true)
 	if err != nil {
 		return err
 	}
-	if file == nil {
-		return &cliError{Exit: exitFailed, Message: f.Reason, Hint: "tai audit verify " + quoteWord(c.args[0]) + " tells what is on record"}
-	}
-	defer file.Close()
+	defer file.Close() // only read
 	if f.Unreadable {
 		return &cliError{Exit: exitUsage, Message: "run log " + quoteClip(c.args[0]) + " cannot be read: " + visibleLine(f.Reason)}
 	}

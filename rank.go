@@ -36,6 +36,14 @@ const (
 	rankEntryWeight   = 0.1 // what it counts more at a tool that one begins with
 )
 
+// rankCurve says how the weight of a word saturates (BM25: k1+1, k1·(1-b) and k1·b), for tools and for servers, whose texts are long.
+type rankCurve struct{ peak, free, slope float32 }
+
+var (
+	rankTools   = rankCurve{2.5, 0.3, 1.2}
+	rankServers = rankCurve{5, 0, 4}
+)
+
 // rankDoc is one tool as the index sees it. Alias is another full name of it, "" without one.
 type rankDoc struct {
 	Server, Name, Alias, Description string
@@ -124,9 +132,9 @@ func newRankIndex(docs []rankDoc) *rankIndex {
 		b.close(&tools)
 	}
 	ix.servers = len(servers)
-	ix.tools, ix.idf = newRankLists(&tools, len(ix.terms), 2.5, 0.3, 1.2)
+	ix.tools, ix.idf = newRankLists(&tools, len(ix.terms), rankTools)
 	if ix.servers > 1 {
-		ix.srv, _ = newRankLists(b.serverVectors(&tools), len(ix.terms), 5, 0, 4)
+		ix.srv, _ = newRankLists(b.serverVectors(&tools), len(ix.terms), rankServers)
 	}
 	ix.readSynonyms()
 	return ix
@@ -348,7 +356,7 @@ func (b *rankBuilder) serverVectors(tools *rankVectors) *rankVectors {
 }
 
 // newRankLists turns vectors round: score = idf × peak × tf / (tf + free + slope × length / mean length).
-func newRankLists(v *rankVectors, terms int, peak, free, slope float32) (l rankLists, idf []float32) {
+func newRankLists(v *rankVectors, terms int, c rankCurve) (l rankLists, idf []float32) {
 	l = rankLists{at: make([]int32, terms+1), postings: make([]uint32, len(v.terms)), unit: make([]float32, terms)}
 	for _, term := range v.terms {
 		l.at[term+1]++
@@ -359,7 +367,7 @@ func newRankLists(v *rankVectors, terms int, peak, free, slope float32) (l rankL
 		df := float64(l.at[term+1])
 		idf[term] = float32(math.Log(1 + (n-df+0.5)/(df+0.5)))
 		l.at[term+1] += l.at[term]
-		l.unit[term] = idf[term] * peak / rankFull
+		l.unit[term] = idf[term] * c.peak / rankFull
 	}
 	for _, length := range v.length {
 		total += float64(length)
@@ -367,7 +375,7 @@ func newRankLists(v *rankVectors, terms int, peak, free, slope float32) (l rankL
 	mean := float32(max(total/max(n, 1), 1e-9))
 	next := slices.Clone(l.at)
 	for doc, length := range v.length {
-		norm := free + slope*length/mean
+		norm := c.free + c.slope*length/mean
 		v.each(doc, func(term int32, tf float32) {
 			steps := max(uint32(rankFull*tf/(tf+norm)+0.5), 1)
 			l.postings[next[term]] = uint32(doc)<<rankStepBits | steps

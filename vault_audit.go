@@ -240,6 +240,6 @@ func readAuditRow(ctx context.Context, tx *sql.Tx, run string) (auditHead, error
 func scanAuditRow(scan func(...any) error) (h auditHead, err error) {
 	var started, updated int64
 	err = scan(&h.Run, &h.Origin, &h.Path, &h.Lines, &h.Hash, &h.Signature, &started, &updated)
-	h.Started, h.Updated = time.Unix(started, 0), time.Unix(updated, 0)
+	h.Started, h.Updated = time.Unix(started, 0).UTC(), time.Unix(updated, 0).UTC()
 	return h, err
 }

@@ -12,7 +12,12 @@ import (
 	"time"
 )
 
-// fileCheck checks files on one system. Home is the folder whose owner the others must have.
+const (
+	leftoverAge  = 10 * time.Minute // that an unfinished file may belong to a process which still writes it
+	runsCheckMax = 10_000           // runs that a check looks at, the newest ones
+)
+
+// fileCheck checks files on one system. home is the folder whose owner the others must have.
 type fileCheck struct {
 	goos string
 	home string
@@ -167,12 +172,6 @@ func (c fileCheck) checkLeftovers(dir string, now time.Time) {
 		c.r.canMend(mending{Kind: mendLeftover, Path: path})
 	}
 }
-
-// leftoverAge is how long an unfinished file may belong to a process that still writes it.
-const leftoverAge = 10 * time.Minute
-
-// runsCheckMax is how many runs a check looks at, the newest first.
-const runsCheckMax = 10_000
 
 // checkRuns holds the runs on record against the logs on disk. Logs from before the first of them are but a note.
 func (c fileCheck) checkRuns(heads []auditHead, dir string) {

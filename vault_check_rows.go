@@ -46,7 +46,7 @@ func brokenRules() []struct {
 			"without the text that was granted"}, "tai mcp check SERVER, then tai mcp grant SERVER TOOL"},
 		{orphanRule{"sessions", "id", `id IN (SELECT session FROM messages GROUP BY session HAVING min(seq) <> 1 OR max(seq) <> count(*))`,
 			"lack messages in the middle"}, "restore a backup, if one has them"},
-		{orphanRule{"settings", "value", `key = 'current_profile' AND value NOT IN (SELECT name FROM profiles)`,
+		{orphanRule{"settings", "value", `key = '` + settingProfile + `' AND value NOT IN (SELECT name FROM profiles)`,
 			"name a current profile that is gone"}, "tai profile use default"},
 	}
 }

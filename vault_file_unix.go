@@ -11,6 +11,11 @@ import (
 	"time"
 )
 
+const (
+	renameTries = 1000 // to get the lock, which nobody keeps for longer than a rename
+	renamePause = 5 * time.Millisecond
+)
+
 // fileLinks is the number of names that the file has.
 func fileLinks(info fs.FileInfo) uint64 {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -45,11 +50,6 @@ func renameNew(temp, path string) error {
 	}
 	return os.Rename(temp, path)
 }
-
-const (
-	renameTries = 1000 // to get the lock, which nobody keeps for longer than a rename
-	renamePause = 5 * time.Millisecond
-)
 
 // fileOwner is the number of the user that the file belongs to.
 func fileOwner(info fs.FileInfo) int64 {
