@@ -37,10 +37,10 @@ func (secret) MarshalBinary() ([]byte, error) { return []byte(sealedText), nil }
 func (secret) MarshalJSON() ([]byte, error) { return []byte(`"` + sealedText + `"`), nil }
 
 const (
-	sealKeySize  = 32   // bytes of a data key and of the key that wraps it: AES-256
-	sealMark     = 0x01 // first byte of a sealed value; nonce, ciphertext and tag follow
-	sealPlain    = 0x00 // first byte before an open value that would else look like a marked one
-	sealOverhead = 12 + 16
+	sealKeySize  = 32                 // bytes of a data key and of the key that wraps it: AES-256
+	sealMark     = 0x01               // first byte of a sealed value; nonce, ciphertext and tag follow
+	sealPlain    = 0x00               // first byte before an open value that would else look like a marked one
+	sealOverhead = 12 + 16            // bytes of nonce and tag
 	sealDomain   = "tai vault seal 1" // bound into every wrap, so that a key serves for nothing else
 )
 
