@@ -46,6 +46,7 @@ func readmeNormal(s, home string) string {
 	s = strings.ReplaceAll(s, home, "/home/me")
 	s = regexp.MustCompile(`[0-9a-f]{16}\.key`).ReplaceAllString(s, "ID.key")
 	s = regexp.MustCompile(`\d+ bytes`).ReplaceAllString(s, "N bytes")
+	s = regexp.MustCompile(`schema \d+`).ReplaceAllString(s, "schema N") // of this release
 	s = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`).ReplaceAllString(s, "TIME")
 	s = regexp.MustCompile(`cli-[0-9a-f]{16}`).ReplaceAllString(s, "RUN")
 	s = regexp.MustCompile(`sha256:[0-9a-f]{64}`).ReplaceAllString(s, "KEY")
@@ -89,8 +90,8 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(string(text), "\n"); n > 200 {
-		t.Errorf("README.md has %d lines, at most 200", n)
+	if n := strings.Count(string(text), "\n"); n > 240 {
+		t.Errorf("README.md has %d lines, at most 240", n)
 	}
 	steps := readmeSteps(t, string(text))
 	if len(steps) < 8 {
