@@ -49,6 +49,7 @@ type policyRequest struct {
 	Lines       []consentLine // what is shown; nil: the arguments
 	Danger      []string
 	Command     string // the text a shell would run, for the tools that do
+	Dir         string // the folder it starts in, absolute; "" is the root
 	Exact       bool   // a session grant covers only the same arguments
 	Person      bool   // the person's own words: tai mcp call, tai tools call, /call
 	Always      bool   // asks even for a person's words: the argv or URL of add, login, remove, grant
@@ -187,7 +188,11 @@ func (p *policy) judge(r *policyRequest) (d decision, ask string) {
 	}
 	call := presetCall{Tool: r.Tool, Pin: r.Pin, Command: r.Command, Args: r.Args}
 	if r.Command != "" {
-		call.Shell = classifyShell(r.Command, shellScope{Root: p.cfg.Root})
+		call.Shell = classifyShell(r.Command, shellScope{Root: p.cfg.Root, Dir: r.Dir})
+		if out := call.Shell.Outside; out != "" && !r.Outside {
+			r.Outside = true
+			r.Danger = append(slices.Clone(r.Danger), "the command names a path outside the workspace root: "+visibleLine(out))
+		}
 	}
 	unparsable := r.Command != "" && !call.Shell.Parsable
 	p.mu.Lock()

@@ -1,10 +1,12 @@
-// This file lists the programs that can be called so that they only read, and with which options and operands. It judges one
-// command whose words are already split; what is not listed is not reading.
+// This file judges one command whose words are already split, by the list of programs that can be called so that they only read; what is
+// not on it is not reading.
 package main
 
 import (
 	"fmt"
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -12,24 +14,25 @@ import (
 // name is found in a trusted folder (nil: all are).
 type shellScope struct {
 	Root    string
+	Dir     string // where the line starts, absolute; "" is the root
 	Trusted func(program string) bool
-}
-
-// shellWord is one word without its quotes.
-type shellWord struct {
-	text   string
-	glob   bool // holds an unquoted * ? or [
-	quoted bool
 }
 
 // judge gives the reason why one command is not known to only read, "" when it is.
 func (sc shellScope) judge(cmd []shellWord) string {
 	name := cmd[0].text
 	prog, ok := shellProgramFor(name)
+	why, special := "", false
+	if !cmd[0].glob || name == "[" {
+		why, special = sc.judgeSpecial(name, cmd[1:])
+	}
+	builtin := prog.builtin || slices.Contains([]string{"test", "[", "printf", "command", "type"}, name)
 	switch {
-	case cmd[0].glob || !ok:
+	case special && (builtin || sc.Trusted == nil || sc.Trusted(name)):
+		return why
+	case cmd[0].glob || !ok && !special:
 		return fmt.Sprintf("%q is no program that is known to only read", clip(name, 80))
-	case !prog.builtin && sc.Trusted != nil && !sc.Trusted(name):
+	case !builtin && sc.Trusted != nil && !sc.Trusted(name):
 		return fmt.Sprintf("%q is not found in a trusted folder", clip(name, 80))
 	}
 	args := cmd[1:]
@@ -40,10 +43,16 @@ func (sc shellScope) judge(cmd []shellWord) string {
 		if args[0].text == "--no-pager" && len(args) > 1 {
 			args = args[1:]
 		}
-		if prog, ok = shellGitFor(args[0].text); !ok {
-			return fmt.Sprintf("git %s is not known to only read", clip(args[0].text, 80))
+		command := args[0].text
+		if prog, ok = shellGitFor(command); !ok {
+			return fmt.Sprintf("git %s is not known to only read", clip(command, 80))
 		}
-		args = args[1:]
+		if args = args[1:]; len(prog.first) > 0 { // the word that says which of its deeds it is
+			if len(args) == 0 || !slices.Contains(prog.first, args[0].text) {
+				return fmt.Sprintf("git %s is known to only read with %s alone", command, strings.Join(prog.first, ", "))
+			}
+			args = args[1:]
+		}
 	}
 	return sc.judgeArgs(name, prog, args)
 }
@@ -58,12 +67,18 @@ func (sc shellScope) judgeArgs(name string, prog shellProgram, args []shellWord)
 		}
 		return ""
 	}
-	operands, options, pattern := 0, true, prog.pattern && !shellHasPatternOption(args)
+	operands, options, pattern := 0, true, prog.pattern && (prog.script != nil || !shellHasPatternOption(args))
 	for i := 0; i < len(args); i++ {
 		text := args[i].text
 		switch {
 		case options && text == "--":
 			options = false
+			continue
+		case options && prog.script != nil && pattern && (text == "-e" || text == "-ne") && name == "sed":
+			if i++; i >= len(args) || args[i].glob || !prog.script(args[i].text) {
+				return "the script of sed is not known to only read"
+			}
+			pattern = slices.ContainsFunc(args[i+1:], func(w shellWord) bool { return w.text == "-e" || w.text == "-ne" })
 			continue
 		case options && strings.HasPrefix(text, "-") && text != "-":
 			takesNext, ok := prog.option(text)
@@ -74,7 +89,12 @@ func (sc shellScope) judgeArgs(name string, prog shellProgram, args []shellWord)
 				return fmt.Sprintf("an option of %s holds a pattern", name)
 			}
 			if takesNext {
-				i++
+				if i++; i < len(args) && args[i].glob {
+					return fmt.Sprintf("an option of %s holds a pattern", name)
+				}
+			}
+			if name == "rg" && !rgGlobReads(text, args[min(i, len(args)-1)].text) {
+				return "a glob of rg that could take in hidden files or credentials"
 			}
 			continue
 		}
@@ -87,8 +107,15 @@ func (sc shellScope) judgeArgs(name string, prog shellProgram, args []shellWord)
 		case prog.prefix != "" && !strings.HasPrefix(text, prog.prefix):
 			return fmt.Sprintf("operand %s of %s", clip(text, 80), name)
 		case pattern:
-			pattern = false
+			if pattern = false; prog.script != nil && (args[i].glob || !prog.script(text)) {
+				return fmt.Sprintf("the script of %s is not known to only read", name)
+			}
 		case prog.paths:
+			if name == "git" {
+				if why := gitOperand(&args[i]); why != "" {
+					return why
+				}
+			}
 			if why := sc.judgePath(args[i], prog.contents); why != "" {
 				return why
 			}
@@ -101,11 +128,45 @@ func (sc shellScope) judgeArgs(name string, prog shellProgram, args []shellWord)
 // path.
 func shellHasPatternOption(args []shellWord) bool {
 	for _, w := range args {
-		if strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "--") && strings.Contains(w.text, "e") {
+		if strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "--") && strings.Contains(w.text, "e") || w.text == "--files" {
 			return true
 		}
 	}
 	return false
+}
+
+// rgGlobReads reports whether an option of rg is no glob, or one that cannot name a hidden file or credentials: a glob takes in what rg
+// leaves out on its own.
+func rgGlobReads(option, next string) bool {
+	glob, ok := strings.CutPrefix(option, "--glob=")
+	if !ok {
+		if !strings.HasPrefix(option, "-") || strings.HasPrefix(option, "--") || !strings.Contains(option, "g") {
+			return true
+		}
+		if glob = option[strings.IndexByte(option, 'g')+1:]; glob == "" {
+			glob = next
+		}
+	}
+	if strings.HasPrefix(glob, "!") {
+		return true
+	}
+	for part := range strings.SplitSeq(glob, "/") {
+		if part != "**" && (strings.HasPrefix(part, ".") || strings.ContainsAny(part, `{[\`) || shellCredential(part, true)) {
+			return false
+		}
+	}
+	return !strings.HasSuffix(glob, "**")
+}
+
+// gitOperand prepares an operand of git: a path may be a pattern of git's own, also in quotes, or carry magic, which is not followed.
+func gitOperand(w *shellWord) string {
+	if strings.HasPrefix(w.text, ":") && !strings.HasPrefix(w.text, ":/") && strings.ContainsAny(w.text[:min(2, len(w.text))], "(!^") {
+		return "a path of git with magic: " + clip(w.text, 80)
+	}
+	if strings.ContainsAny(w.text, "*?[") {
+		w.glob = true
+	}
+	return ""
 }
 
 // option reports whether an option is on the program's list and whether its value is the next word. Long names must be
@@ -119,6 +180,9 @@ func (pr shellProgram) option(text string) (takesNext, ok bool) {
 			}
 		}
 		return false, false
+	}
+	if n, ok := strings.CutPrefix(text, "-U"); ok && shellDigits(n) && strings.Contains(pr.long, "unified=") { // attached alone: git once took no other
+		return false, true
 	}
 	if pr.digits && shellDigits(text[1:]) {
 		return false, true
@@ -148,7 +212,12 @@ func (sc shellScope) judgePath(w shellWord, contents bool) string {
 			return "a path outside the root: " + clip(text, 80)
 		}
 	}
+	git := false
 	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '/' || r == ':' }) {
+		if contents && git && (part == "config" || part == "credentials" || w.glob && strings.ContainsAny(part, "*?")) {
+			return "git's own configuration, which may hold credentials: " + clip(text, 80)
+		}
+		git = strings.EqualFold(part, ".git")
 		switch {
 		case part == "..":
 			return "a path with ..: " + clip(text, 80)
@@ -161,145 +230,96 @@ func (sc shellScope) judgePath(w shellWord, contents bool) string {
 	return ""
 }
 
-// shellCredential reports whether a path's component is, or as a pattern could be, a usual name of credentials.
-func shellCredential(part string, glob bool) bool {
-	part = strings.ToLower(part)
-	for _, name := range []string{
-		".ssh", ".env", ".aws", ".azure", ".gnupg", ".netrc", "_netrc", ".npmrc", ".pypirc", ".docker", ".kube", ".git-credentials", ".pgpass",
-		".my.cnf", ".htpasswd", ".vault-token", ".tai", "vault.db", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "shadow", "credentials",
-		"credentials.json", "secrets.json", "secrets.yml", "secrets.yaml", ".bash_history", ".zsh_history", ".gitconfig", "a.pem", "a.key", "a.p12",
-		"a.pfx", "a.jks", "a.kdbx", "a.tfstate",
-	} {
-		if glob {
-			if ok, err := path.Match(part, name); ok || err != nil {
-				return true
+// judgeFind judges the words after find: starting points, then tests and prints.
+func (sc shellScope) judgeFind(args []shellWord) string {
+	i := 0
+	for ; i < len(args) && !strings.HasPrefix(args[i].text, "-") && !slices.Contains([]string{"(", "!", ","}, args[i].text); i++ {
+		if args[i].glob && strings.IndexByte("*?[", args[i].text[0]) >= 0 {
+			return "a pattern whose files could be read as more: " + clip(args[i].text, 80)
+		}
+		if why := sc.judgePath(args[i], false); why != "" {
+			return why
+		}
+	}
+	for ; i < len(args); i++ {
+		switch text := args[i].text; text {
+		case "(", ")", "!", "-not", "-a", "-and", "-o", "-or", "-print", "-print0", "-prune", "-empty", "-quit", "-ls", "-readable", "-writable", "-executable", "-true", "-false", "-mount", "-xdev", "-depth", "-P":
+			if args[i].glob {
+				return "a pattern stands where find has a test"
+			}
+		case "-name", "-iname", "-path", "-ipath", "-wholename", "-type", "-maxdepth", "-mindepth", "-size", "-mtime", "-mmin", "-ctime", "-cmin", "-atime", "-amin", "-newermt", "-perm", "-regex", "-iregex", "-regextype", "-user", "-group", "-links", "-printf", "-newer":
+			if i++; i >= len(args) {
+				return "a test of find has no value"
+			}
+			if args[i].glob && !regexp.MustCompile(`^\*\.[A-Za-z0-9]+$`).MatchString(args[i].text) {
+				return "an unquoted pattern whose files find could read as more: " + clip(args[i].text, 80)
+			}
+			if text == "-newer" {
+				if why := sc.judgePath(args[i], false); why != "" {
+					return why
+				}
+			}
+		default:
+			return "find " + clip(text, 80) + " is not known to only read"
+		}
+	}
+	return ""
+}
+
+// judgeTest judges the words after test, or after [ with the ] at the end: files are looked at, texts and numbers compared. -v would look into an
+// index, which may be a command.
+func (sc shellScope) judgeTest(name string, args []shellWord) string {
+	if name == "[" {
+		if len(args) == 0 || args[len(args)-1].text != "]" {
+			return "[ without ]"
+		}
+		args = args[:len(args)-1]
+	}
+	for _, w := range args {
+		switch w.text {
+		case "-f", "-d", "-e", "-r", "-w", "-x", "-s", "-L", "-h", "-n", "-z", "!", "=", "!=", "-a", "-o", "-eq", "-ne", "-lt", "-le", "-gt", "-ge":
+			continue
+		}
+		if w.glob || strings.HasPrefix(w.text, "-") {
+			return name + " with " + clip(w.text, 80)
+		}
+		if why := sc.judgePath(w, false); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// judgeSpecial judges the programs whose words follow rules of their own; known is false for the others.
+func (sc shellScope) judgeSpecial(name string, args []shellWord) (why string, known bool) {
+	switch {
+	case len(args) == 1 && args[0].text == "--version" && !args[0].glob && shellTellsVersion(name):
+		return "", true
+	case name == "find":
+		return sc.judgeFind(args), true
+	case name == "test" || name == "[":
+		return sc.judgeTest(name, args), true
+	case name == "printf":
+		if len(args) == 0 || args[0].glob || !printfReads(args[0].text) {
+			return "the format of printf is not known to only print", true
+		}
+		return sc.judgeArgs(name, shellProgram{free: true}, args[1:]), true
+	case name == "command" || name == "type":
+		if name == "command" && (len(args) < 2 || args[0].text != "-v") {
+			return "command runs a program", true
+		}
+		for _, w := range args {
+			if w.glob || w.text != "-v" && strings.HasPrefix(w.text, "-") {
+				return name + " with " + clip(w.text, 80), true
 			}
 		}
-		if bare, any := strings.CutPrefix(name, "a."); any && strings.HasSuffix(part, "."+bare) || part == name {
-			return true
-		}
+		return "", true
 	}
-	for _, start := range []string{".env.", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"} {
-		if strings.HasPrefix(part, start) {
-			return true
-		}
-	}
-	return false
+	return "", false
 }
 
-// shellDigits reports whether s is a row of digits.
-func shellDigits(s string) bool {
-	for _, c := range []byte(s) {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return s != ""
-}
-
-// shellProgram says how a program may be called so that it only reads. What is not listed is not allowed.
-type shellProgram struct {
-	flags    string // short options without a value
-	values   string // short options with one, none of them a path or a program
-	long     string // long options; a trailing = allows a value
-	operands int    // at most; negative: any number
-	prefix   string // of every operand
-	digits   bool   // -20 is an option
-	pattern  bool   // the first operand is a pattern, not a path
-	paths    bool   // operands are paths
-	contents bool   // what the paths hold is shown
-	globs    bool   // none of its options is harmful, so a file named like one is not either
-	builtin  bool   // of every shell
-	free     bool   // the arguments do not matter: they are only printed
-}
-
-// shellProgramFor is the list of programs that can be called so that they only read.
-func shellProgramFor(name string) (shellProgram, bool) {
-	const any = -1
-	switch name {
-	case "echo", "true", "false", ":":
-		return shellProgram{free: true, builtin: true}, true
-	case "pwd":
-		return shellProgram{flags: "LP", builtin: true}, true
-	case "whoami", "nproc", "arch", "hostname", "tty":
-		return shellProgram{long: "all"}, true
-	case "id", "groups":
-		return shellProgram{flags: "ugGnr", long: "user group groups name real", operands: 1}, true
-	case "uname":
-		return shellProgram{flags: "asnrvmpio", long: "all kernel-name nodename kernel-release machine operating-system"}, true
-	case "which":
-		return shellProgram{flags: "a", operands: any}, true
-	case "date":
-		return shellProgram{flags: "uR", values: "d", long: "utc universal rfc-email date= iso-8601= rfc-3339=", operands: 1, prefix: "+"}, true
-	case "ls":
-		return shellProgram{flags: "aAlhtrSRd1FiksnogpQmxCUcXNLHZGB", long: "all almost-all human-readable color= recursive reverse size sort= time= time-style= " +
-			"classify directory inode group-directories-first full-time si no-group numeric-uid-gid", operands: any, paths: true, globs: true}, true
-	case "cat":
-		return shellProgram{flags: "nbAEsTvetu", long: "number number-nonblank show-all show-ends show-tabs squeeze-blank", operands: any, paths: true, globs: true, contents: true}, true
-	case "tac", "rev", "nl":
-		return shellProgram{operands: any, paths: true, globs: true, contents: true}, true
-	case "head", "tail":
-		return shellProgram{flags: "qv", values: "nc", digits: true, long: "lines= bytes= quiet silent verbose", operands: any, paths: true, globs: true, contents: true}, true
-	case "wc":
-		return shellProgram{flags: "lwcmL", long: "lines words bytes chars max-line-length", operands: any, paths: true, globs: true}, true
-	case "grep", "egrep", "fgrep":
-		return shellProgram{flags: "EFGPinvclLoqshHrwxaIbyz", values: "ABCme", digits: true, long: "include= exclude= exclude-dir= color= colour= ignore-case line-number " +
-			"invert-match count files-with-matches files-without-match only-matching quiet no-messages no-filename with-filename recursive word-regexp line-regexp " +
-			"text extended-regexp fixed-strings perl-regexp basic-regexp after-context= before-context= context= max-count= null",
-			operands: any, pattern: true, paths: true, globs: true, contents: true}, true
-	case "file":
-		return shellProgram{flags: "bihkNr", long: "brief mime mime-type mime-encoding no-dereference", operands: any, paths: true}, true
-	case "stat":
-		return shellProgram{flags: "Lft", values: "c", long: "format= printf= terse file-system dereference", operands: any, paths: true, globs: true}, true
-	case "sort":
-		return shellProgram{flags: "bdfghinMRrVuscmz", values: "kt", long: "reverse unique numeric-sort human-numeric-sort version-sort ignore-case key= field-separator= check stable",
-			operands: any, paths: true, contents: true}, true
-	case "uniq": // the second operand would be written
-		return shellProgram{flags: "cdDiuz", values: "fsw", long: "count repeated unique ignore-case skip-fields= skip-chars= check-chars=", operands: 1, paths: true, contents: true}, true
-	case "cut":
-		return shellProgram{flags: "nsz", values: "bcdf", long: "fields= delimiter= characters= bytes= output-delimiter= only-delimited complement", operands: any, paths: true, contents: true}, true
-	case "tr":
-		return shellProgram{flags: "cCdst", long: "complement delete squeeze-repeats truncate-set1", operands: 2}, true
-	case "du":
-		return shellProgram{flags: "shackmxLb0", values: "d", long: "summarize human-readable all total max-depth= apparent-size bytes one-file-system", operands: any, paths: true, globs: true}, true
-	case "df":
-		return shellProgram{flags: "hiTklPa", long: "human-readable inodes print-type all total local", operands: any, paths: true}, true
-	case "tree":
-		return shellProgram{flags: "adfilpsughDFNrtCn", values: "LIP", long: "dirsfirst noreport gitignore", operands: any, paths: true}, true
-	case "basename", "dirname":
-		return shellProgram{operands: any}, true
-	case "diff", "cmp", "comm":
-		return shellProgram{flags: "urNqbBwyis123", long: "unified= brief recursive ignore-case color=", operands: 2, paths: true, contents: true}, true
-	case "md5sum", "sha1sum", "sha256sum", "sha512sum", "cksum":
-		return shellProgram{flags: "bt", operands: any, paths: true, globs: true, contents: true}, true
-	case "git":
-		return shellProgram{}, true
-	}
-	return shellProgram{}, false
-}
-
-// shellGitFor is the same for git's commands. Options that write, run a program or look at another repository are left out.
-func shellGitFor(command string) (shellProgram, bool) {
-	const any = -1
-	const diff = " stat= shortstat numstat name-only name-status patch no-patch summary no-ext-diff no-textconv color= no-color word-diff= unified= diff-filter= " +
-		"ignore-all-space ignore-space-change ignore-blank-lines find-renames= check minimal patience histogram raw abbrev="
-	const log = " oneline graph all decorate= no-decorate reverse merges no-merges follow first-parent format= pretty= since= until= after= before= author= committer= grep= max-count= skip= " +
-		"date= branches= tags= remotes= left-right abbrev-commit relative-date"
-	switch command {
-	case "status":
-		return shellProgram{flags: "sbuz", long: "short branch porcelain= untracked-files= ignored= long show-stash ahead-behind", operands: any, paths: true}, true
-	case "diff":
-		return shellProgram{flags: "pswbuRMCz", values: "USG", long: "cached staged merge-base" + diff, operands: any, paths: true, contents: true}, true
-	case "log", "show":
-		return shellProgram{flags: "pswbuiMCz", values: "nUSG", digits: true, long: log + diff, operands: any, paths: true, contents: true}, true
-	case "ls-files":
-		return shellProgram{flags: "cdmosz", long: "cached deleted modified others stage exclude-standard full-name", operands: any, paths: true}, true
-	case "rev-parse":
-		return shellProgram{long: "show-toplevel abbrev-ref short= verify git-dir is-inside-work-tree show-prefix", operands: any, paths: true}, true
-	case "blame":
-		return shellProgram{flags: "wMCltse", values: "L", operands: any, paths: true, contents: true}, true
-	case "version":
-		return shellProgram{}, true
-	}
-	return shellProgram{}, false
+// shellTellsVersion names programs that do nothing but tell their version when asked for it. Those that a file in the folder can make fetch
+// another version (go, cargo, rustc, npm …) are not among them.
+func shellTellsVersion(name string) bool {
+	return slices.Contains([]string{"git", "node", "python", "python3", "gcc", "cc", "clang", "make", "cmake", "perl", "ruby", "bash", "curl", "jq", "rg", "sqlite3", "docker", "tar", "grep", "sed"}, name)
 }

@@ -83,23 +83,37 @@ func (s shellRunner) judge(c toolCall) policyRequest {
 		return req
 	}
 	req.Command = args.Command // what cannot be split the policy finds out itself (SHL-11)
-	verdict := classifyShell(args.Command, shellScope{Root: s.workspace.root, Trusted: s.trusted})
+	req.Dir = s.folder(args.Cwd)
+	verdict := classifyShell(args.Command, shellScope{Root: s.workspace.root, Dir: req.Dir, Trusted: s.trusted})
 	req.Destructive = !verdict.Reading || len(args.Env) > 0 || c.Origin == "mcp" || s.goos == "windows"
 	if !req.Destructive {
-		if out := s.leavesRoot(verdict.Words, args.Cwd); out != "" {
-			req.Outside = true
-			req.Danger = append(req.Danger, "a link leads outside the workspace root: "+visibleLine(out))
+		if secret := shellReadsBelow(verdict.Words, req.Dir); secret != "" {
+			req.Destructive = true
+			req.Danger = append(req.Danger, "it is not known to only read, because of "+visibleLine(secret))
 		}
+	}
+	words := verdict.Words
+	if !verdict.Reading {
+		words = [][]string{append([]string{""}, verdict.Paths...)}
+	}
+	if out := s.leavesRoot(words, req.Dir, verdict.Reading); out != "" && verdict.Outside == "" {
+		req.Outside = true
+		req.Danger = append(req.Danger, "a link leads outside the workspace root: "+visibleLine(out))
 	}
 	return judgePlace(s.workspace, args.Cwd, req)
 }
 
-// leavesRoot gives the first word that names something outside the root by way of a symbolic link, which the classifier cannot see (ROO-02);
-// "" if there is none.
-func (s shellRunner) leavesRoot(commands [][]string, cwd string) string {
-	if !filepath.IsAbs(cwd) {
-		cwd = filepath.Join(s.workspace.root, cwd)
+// folder is where a command with that cwd starts.
+func (s shellRunner) folder(cwd string) string {
+	if filepath.IsAbs(cwd) {
+		return filepath.Clean(cwd)
 	}
+	return filepath.Join(s.workspace.root, cwd)
+}
+
+// leavesRoot gives the first word that names something outside the root by way of a symbolic link, which the classifier cannot see (ROO-02);
+// "" if there is none. In a reading command a pattern that cannot be followed counts as such a word.
+func (s shellRunner) leavesRoot(commands [][]string, cwd string, reading bool) string {
 	for _, words := range commands {
 		for _, word := range words[min(1, len(words)):] {
 			if strings.HasPrefix(word, "-") {
@@ -112,7 +126,7 @@ func (s shellRunner) leavesRoot(commands [][]string, cwd string) string {
 			paths := []string{path}
 			if strings.ContainsAny(word, "*?[") {
 				found, err := filepath.Glob(path)
-				if err != nil || len(found) > shellMaxGlob {
+				if err != nil && reading || len(found) > shellMaxGlob {
 					return word
 				}
 				paths = append(paths, found...)
@@ -166,6 +180,9 @@ func (s shellRunner) run(ctx context.Context, c toolCall) (toolResult, error) {
 	env, err := s.env(args.Env)
 	if err != nil {
 		return toolResult{}, err
+	}
+	if !s.judge(c).Destructive {
+		env = append(env, gitQuiet()...)
 	}
 	if strings.ContainsRune(args.Command, 0) {
 		return toolResult{}, errors.New("command holds a NUL byte")

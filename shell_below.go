@@ -1,0 +1,145 @@
+// This file looks below the folders that a reading command searches whole, where the line alone does not say which files are read, and gives the
+// surroundings in which git runs nothing that a folder brings along. It reads names, never contents.
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// shellBelowMax bounds the entries that are looked at; a folder with more could hold anything.
+const shellBelowMax = 20_000
+
+// shellReadsBelow gives a file that makes a reading command more than that: one with a usual name of credentials that a recursive search would
+// read, or a repository's configuration that names programs for git to run. It is "" if there is none. dir is where the commands start. A
+// folder with too many entries to look at is given itself.
+func shellReadsBelow(commands [][]string, dir string) string {
+	for _, words := range commands {
+		if words[0] == "git" {
+			if config := gitRunsPrograms(dir); config != "" {
+				return config
+			}
+		}
+		hidden, recursive := shellSearches(words)
+		if !recursive {
+			continue
+		}
+		var below []string
+		for _, word := range words[1:] {
+			at := word
+			if !filepath.IsAbs(at) {
+				at = filepath.Join(dir, at)
+			}
+			found, err := filepath.Glob(at)
+			if err != nil {
+				found = nil
+			}
+			for _, at := range append(found, at) {
+				if info, err := os.Stat(at); err == nil && info.IsDir() {
+					below = append(below, at)
+				}
+			}
+		}
+		if len(below) == 0 {
+			below = []string{dir}
+		}
+		left := shellBelowMax
+		for _, at := range below {
+			if found := credentialBelow(at, hidden, &left); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
+}
+
+// shellSearches reports a command that reads every file below a folder, and whether the hidden ones too.
+func shellSearches(words []string) (hidden, recursive bool) {
+	switch words[0] {
+	case "rg":
+		return false, !slices.Contains(words, "--files")
+	case "grep", "egrep", "fgrep":
+	default:
+		return false, false
+	}
+	narrow := false
+	for _, word := range words[1:] {
+		recursive = recursive || word == "--recursive" || len(word) > 1 && word[0] == '-' && word[1] != '-' && strings.Contains(word, "r")
+		if glob, ok := strings.CutPrefix(word, "--include="); ok {
+			if shellCredential(glob, true) || strings.ContainsAny(glob, `[\`) {
+				return true, true
+			}
+			narrow = true
+		}
+	}
+	return true, recursive && !narrow
+}
+
+// credentialBelow gives the first file below dir with a usual name of credentials, or dir when it has more entries than left. Links are not followed,
+// as no reading command does; what packages bring along is passed over.
+func credentialBelow(dir string, hidden bool, left *int) (found string) {
+	err := filepath.WalkDir(dir, func(at string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // who cannot read it cannot search it
+		}
+		name := e.Name()
+		if *left--; *left < 0 {
+			found = dir
+			return fs.SkipAll
+		}
+		switch {
+		case at == dir:
+			return nil
+		case e.IsDir() && (name == ".git" || name == "node_modules" || !hidden && strings.HasPrefix(name, ".")):
+			return fs.SkipDir
+		case !hidden && strings.HasPrefix(name, "."):
+			return nil
+		case shellCredential(name, false):
+			found = at
+			return fs.SkipAll
+		}
+		return nil
+	})
+	if err != nil {
+		return dir
+	}
+	return found
+}
+
+// gitQuiet gives variables with which git starts no program that a folder names: a bare repository put into a work tree, a file-system monitor. It
+// also writes no index to note what it looked at (git-config(1): GIT_CONFIG_COUNT, safe.bareRepository, core.fsmonitor).
+func gitQuiet() []string {
+	return []string{"GIT_OPTIONAL_LOCKS=0", "GIT_CONFIG_COUNT=2", "GIT_CONFIG_KEY_0=safe.bareRepository", "GIT_CONFIG_VALUE_0=explicit", "GIT_CONFIG_KEY_1=core.fsmonitor", "GIT_CONFIG_VALUE_1=false"}
+}
+
+// gitConfigMax bounds the bytes of a repository's configuration that are looked at; a longer one could name anything.
+const gitConfigMax = 256 << 10
+
+// gitRunsPrograms gives the configuration of the repository that dir lies in if it names a program, or a further file, that git would use while it
+// only shows something; "" otherwise. git does not bring such a file along with a clone, an archive may.
+func gitRunsPrograms(dir string) string {
+	for {
+		for _, name := range []string{"config", "config.worktree"} {
+			file := filepath.Join(dir, ".git", name)
+			info, err := os.Stat(file)
+			if err != nil {
+				continue
+			}
+			b, err := os.ReadFile(file)
+			if err != nil || info.Size() > gitConfigMax || !info.Mode().IsRegular() {
+				return file
+			}
+			text := strings.ToLower(string(b))
+			if slices.ContainsFunc([]string{"external", "textconv", "include", "program", "showsignature", "[filter", "[gpg", "worktree =", "worktree="}, func(key string) bool { return strings.Contains(text, key) }) {
+				return file
+			}
+		}
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil || filepath.Dir(dir) == dir {
+			return ""
+		}
+		dir = filepath.Dir(dir)
+	}
+}
