@@ -58,6 +58,7 @@ type agentConfig struct {
 	Tools           *toolbox
 	Store           agentStore
 	Sink            turnSink
+	Usage           func(ctx context.Context, session string, u chatUsage, took time.Duration) error // is told what each reply has cost; may be nil
 	System          string
 	Profile, Origin string // for the calls it makes
 	MaxSteps        int
@@ -136,7 +137,9 @@ func (a *agent) runTurn(ctx context.Context, text string) (turnResult, error) {
 			return res, errTurnInterrupted
 		}
 		res.Steps++
+		begin := time.Now()
 		reply, err := a.Model.complete(ctx, chatRequest{System: a.System, Messages: a.history, Tools: tools}, a.delta)
+		a.count(ctx, reply.Usage, err == nil, time.Since(begin))
 		res.Usage = chatUsage{res.Usage.Input + reply.Usage.Input, res.Usage.Output + reply.Usage.Output, res.Usage.Cached + reply.Usage.Cached}
 		if err != nil {
 			return res, a.cut(ctx, reply.Text, err)
@@ -155,6 +158,18 @@ func (a *agent) runTurn(ctx context.Context, text string) (turnResult, error) {
 		tools = a.widen(ctx, tools)
 	}
 	return res, fmt.Errorf("%w (%d)", errStepBound, a.MaxSteps)
+}
+
+// count tells what a reply has cost. One that failed before the endpoint said so has cost nothing that is known.
+func (a *agent) count(ctx context.Context, u chatUsage, whole bool, took time.Duration) {
+	if a.Usage == nil || !whole && u == (chatUsage{}) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), agentKeepTime)
+	defer cancel()
+	if err := a.Usage(ctx, a.session, u, took); err != nil {
+		a.notice("what the reply has cost is not on record: " + err.Error())
+	}
 }
 
 // begin keeps the person's message, in a new session if there is none yet.

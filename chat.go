@@ -43,7 +43,7 @@ type chatClient struct {
 func newChatClient(e chatEndpoint, client *http.Client) *chatClient {
 	return &chatClient{
 		endpoint: e, http: client, timeout: chatTimeout, wait: httpWait, now: time.Now, told: map[string]bool{},
-		redactor: newRedactor([]namedSecret{{Name: e.KeyFrom, Value: e.Key}}),
+		redactor: newRedactor([]namedSecret{{Name: strings.TrimPrefix(e.KeyFrom, "secret "), Value: e.Key}}),
 	}
 }
 
@@ -329,6 +329,9 @@ func (e chatEndpoint) hint(fault *chatError) string {
 		if e.KeyFrom == "" {
 			return "the endpoint at " + e.BaseURL + " wants a key; set TAI_API_KEY beside TAI_BASE_URL, or the provider's own variable; tai model set has --key"
 		}
+		if name, ok := strings.CutPrefix(e.KeyFrom, "secret "); ok {
+			return "check the secret " + name + ": tai secret set " + quoteWord(name) + " stores another value"
+		}
 		return "check " + e.KeyFrom
 	case faultCredit:
 		return "the account of " + cmp.Or(e.KeyFrom, e.BaseURL) + " has no credit left"
@@ -343,6 +346,9 @@ func (e chatEndpoint) hint(fault *chatError) string {
 			return "is the server at " + e.BaseURL + " started?"
 		}
 		return "is " + e.BaseURL + " the right address, and can this machine reach it?"
+	}
+	if strings.Contains(strings.ToLower(fault.Message), "support tool") {
+		return "this model calls no tools; tai model list shows others"
 	}
 	if e.Wire == wireAnthropic {
 		return "is " + e.BaseURL + " the address of an API like Anthropic's Messages?"

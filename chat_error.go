@@ -51,12 +51,11 @@ func chatTransportError(err error) *chatError {
 	op, isOp := errors.AsType[*net.OpError](err)
 	dns, isDNS := errors.AsType[*net.DNSError](err)
 	_, badCert := errors.AsType[*tls.CertificateVerificationError](err)
-	header, notTLS := errors.AsType[tls.RecordHeaderError](err)
 	switch {
 	case badCert:
 		e.Message, e.final = "its certificate is not trusted: "+e.Message, true
 		e.Hint = "a proxy that reads along, or an address of one's own, needs its certificate among the system's"
-	case notTLS && header.Conn != nil:
+	case strings.Contains(e.Message, "HTTP response to HTTPS client"):
 		e.Message, e.final = "it does not speak TLS", true
 		e.Hint = "does the address begin with http instead of https?"
 	case isOp && op.Op == "proxyconnect", strings.Contains(e.Message, "HTTP_PROXY"), strings.Contains(e.Message, "HTTPS_PROXY"), strings.HasPrefix(e.Message, "socks connect"):
@@ -140,7 +139,7 @@ func chatFaultOf(status int, text string) chatFault {
 		return faultContext
 	case status == 401, status == 403, has("invalid_api_key", "api key not valid", "incorrect api key", "authentication_error", "permission_error"):
 		return faultKey
-	case has("model_not_found", "no endpoints found"), has("model") && (status == 404 || has("not found", "does not exist", "invalid model", "not a valid model", "unknown model", "not_found_error")):
+	case has("model_not_found", "no endpoints found"), has("model") && (status == 404 || has("not found", "does not exist", "not exist", "invalid model", "not a valid model", "unknown model", "not_found_error")):
 		return faultModel
 	case status == 429, has("rate_limit", "rate limit"):
 		return faultRate

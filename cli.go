@@ -135,6 +135,9 @@ func failure(err error) *cliError {
 	if h, ok := errors.AsType[*hintedError](err); ok {
 		ce.Hint = h.Hint
 	}
+	if me, ok := errors.AsType[*chatError](err); ok {
+		ce.Hint = me.Hint
+	}
 	if re, ok := errors.AsType[*refusedError](err); ok {
 		ce.Exit, ce.Rule, ce.Hint = exitRefused, re.Rule, re.Hint
 		return ce

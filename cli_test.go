@@ -45,7 +45,7 @@ func newCLIRig(t testing.TB) *cliRig {
 }
 
 func (r *cliRig) environ() []string {
-	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir, "XDG_CONFIG_HOME=" + r.home + "-config", "TAI_HOME=" + r.home, "GORACE=atexit_sleep_ms=0"}, r.env...)
+	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir, "XDG_CONFIG_HOME=" + r.home + "-config", "TAI_HOME=" + r.home, "TAI_LOCAL_MODELS=off", "GORACE=atexit_sleep_ms=0"}, r.env...)
 }
 
 // keys is what the rig's command lines open a vault with.

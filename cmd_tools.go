@@ -38,6 +38,7 @@ func (a *app) nativeTools() ([]tool, error) {
 	tools = append(tools, askTools(person)...)
 	tools = append(tools, findTools(func() (toolFinder, error) { return a.toolbox() })...)
 	tools = append(tools, policyTools(func() (policyForeseer, error) { return a.toolbox() })...)
+	tools = append(tools, modelTools(a.models())...)
 	return append(tools, mcpTools(a.bridge, a.goos)...), nil
 }
 

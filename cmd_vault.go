@@ -25,7 +25,7 @@ func vaultCommands() []command {
 			Long:  "The value never stands on the command line: without --from it is asked for, not\nshown. One line end at the end of a file or of standard input is cut. Names\nstart with a letter or _ and hold letters, digits, _, - and . (at most 128).",
 			Flags: []flagSpec{{Name: "from", Value: "env:X|file:P|-", Help: "where the value comes from: a variable, a file that only you can read, standard input"}}, Min: 1, Max: -1, Store: storeWrite, Run: cmdSecretSet},
 		{Path: "secret list", Short: "names, ages and users of stored secrets, never a value", Example: "tai secret list",
-			Long: "No command prints a value: it goes where ${NAME} stands in a server's entry, and\nnowhere else. While the vault asks for its passphrase, servers are not listed.", Store: storeRead, Run: cmdSecretList},
+			Long: "No command prints a value: it goes where ${NAME} stands in a server's entry, or\nto the model that names it, and nowhere else. While the vault asks for its\npassphrase, servers are not listed.", Store: storeRead, Run: cmdSecretList},
 		{Path: "secret delete", Args: "NAME", Short: "drop a secret", Example: "tai secret delete GITHUB_TOKEN", Min: 1, Max: 1, Store: storeThere, Run: cmdSecretDelete},
 		{Path: "profile list", Short: "profiles, the current one marked", Example: "tai profile list", Store: storeRead, Run: cmdProfileList},
 		{Path: "profile use", Args: "NAME", Short: "make a profile the current one", Example: "tai profile use work", Min: 1, Max: 1, Store: storeWrite, Run: cmdProfileUse},
@@ -46,15 +46,24 @@ func cmdSecretSet(ctx context.Context, c *invocation) error {
 	if err := validSecretName(name); err != nil {
 		return &cliError{Exit: exitUsage, Message: err.Error(), err: err}
 	}
-	value, err := c.secretValue(ctx, name)
+	state, err := c.storeSecret(ctx, name, c.flag("from"))
 	if err != nil {
 		return err
+	}
+	return c.done(map[string]string{"name": name, "state": state}, "%s: %s; refer to it as ${%s}", name, state, name)
+}
+
+// storeSecret takes a value from where from says, "" for a hidden prompt, and stores it. state is stored or replaced.
+func (c *invocation) storeSecret(ctx context.Context, name, from string) (state string, err error) {
+	value, err := c.secretValue(ctx, name, from)
+	if err != nil {
+		return "", err
 	}
 	warning, err := checkSecret(name, value)
 	if err != nil {
-		return err
+		return "", err
 	}
-	state := "stored"
+	state = "stored"
 	err = c.recorded(ctx, deed{Kind: "secret-set", Subject: name}, func(v *vault) error {
 		if had, err := v.hasSecret(ctx, "", name); err != nil {
 			return err
@@ -64,13 +73,13 @@ func cmdSecretSet(ctx context.Context, c *invocation) error {
 		return v.putSecret(ctx, "", name, secret(value), nil)
 	})
 	if err != nil {
-		return err
+		return "", err
 	}
 	c.known.changed()
 	if warning != "" {
 		fmt.Fprintln(c.stderr, "warning: "+warning)
 	}
-	return c.done(map[string]string{"name": name, "state": state}, "%s: %s; refer to it as ${%s}", name, state, name)
+	return state, nil
 }
 
 // checkSecret refuses a value that cannot be used, and warns of one that is stored but cannot be kept out of texts, or would spoil
@@ -97,9 +106,8 @@ func checkSecret(name, value string) (warning string, err error) {
 	return "", nil
 }
 
-// secretValue reads a value from where --from says, else from a hidden prompt. One line end at the end is taken off.
-func (c *invocation) secretValue(ctx context.Context, name string) (string, error) {
-	from := c.flag("from")
+// secretValue reads a value from where from says, else from a hidden prompt. One line end at the end is taken off.
+func (c *invocation) secretValue(ctx context.Context, name, from string) (string, error) {
 	switch {
 	case strings.HasPrefix(from, "env:"):
 		value, ok := c.lookupEnv(from[4:])

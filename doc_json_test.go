@@ -221,6 +221,7 @@ func TestDocJSON(t *testing.T) {
 	}
 	docServers(t, r, do, exe)
 	docVault(t, r, do)
+	docModels(t, r, do)
 
 	for _, c := range commands() {
 		if name := "tai " + c.Path; c.Path != "help" && !run[name] {
@@ -285,6 +286,26 @@ func docApprovals(r *docRig, do func(int, string, ...string) string) {
 		do(0, "", "approval", "revoke", ps.ID, "--yes")
 	}
 	do(0, "", "approval", "digest", "file_read", `{"path":"x"}`)
+}
+
+// docModels runs the commands about models, with an endpoint that calls its tool only the first time.
+func docModels(t *testing.T, r *docRig, do func(int, string, ...string) string) {
+	t.Helper()
+	ready := chatStream(1<<16, chatText("ready"), chatStop("stop"), chatUses, "[DONE]")
+	model := newFakeModel(t, ready, chatStream(1<<16, chatCall(0, "c", "add", `{"a":2,"b":3}`), chatStop("tool_calls"), "[DONE]"), ready)
+	r.env["TAI_LOCAL_MODELS"] = "off"
+	do(0, "", "model", "list")
+	do(2, "", "model", "test")
+	do(0, "", "model", "set", "here", "--base-url", model.URL+"/v1", "--model", "m", "--context", "1000", "--max-tokens", "500")
+	do(0, "", "model", "set", "keyless", "--provider", "openai", "--key", "env:NOT_SET")
+	do(0, "", "model", "use", "here")
+	do(0, "", "model", "list")
+	do(0, "", "model", "test")
+	do(0, "", "model", "test", "here")
+	do(2, "", "model", "test", "keyless")
+	do(0, "", "model", "use", "--none")
+	do(0, "", "model", "remove", "here")
+	do(1, "", "model", "remove", "here")
 }
 
 // docVault runs the commands about what the vault keeps and what the run log holds.

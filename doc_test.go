@@ -599,6 +599,7 @@ func TestDocEnvironment(t *testing.T) {
 			configFolder(outside{Getenv: get, GOOS: goos, Dir: "/"})
 		}
 		findEndpoint(get)
+		localServers(get)
 		newProxyRules(get)
 	}
 	probe("")

@@ -44,6 +44,7 @@ var layerOf = map[string]float64{
 	"vault_trust.go": 1.2, "policy_store.go": 2.07, "tools_foresee.go": 3.05, "tool_policy.go": 4.0, "mcp_bridge_foresee.go": 4.45, "cmd_approval.go": 6.35, "app_approvals.go": 6.05,
 	"vault_discard.go": 2.05, "cmd_seal_discard.go": 6.15,
 	"chat_json.go": 0.2, "chat_error.go": 0.25, "chat_history.go": 0.45, "chat_fit_deep.go": 0.45, "chat_openai.go": 0.5, "chat_anthropic.go": 0.5,
+	"vault_models.go": 1.2, "chat_find.go": 1.3, "tool_model.go": 4.0, "cmd_model.go": 6.3,
 	"main.go": 7,
 }
 

@@ -57,6 +57,8 @@ func testEnv(dir string) func(string) string {
 		switch name {
 		case "XDG_CONFIG_HOME", "APPDATA", "HOME":
 			return dir
+		case "TAI_LOCAL_MODELS":
+			return "off"
 		}
 		return ""
 	}

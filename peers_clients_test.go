@@ -148,8 +148,8 @@ func (h *peersHome) peersModel(t *testing.T, fixtures []map[string]any) string {
 	return fmt.Sprintf("http://127.0.0.1:%d", port)
 }
 
-// peersSent gives the messages of the requests that the model got, oldest first.
-func peersSent(t *testing.T, base string) [][]peersMessage {
+// peersJournal gives what the mock received, as JSON.
+func peersJournal(t *testing.T, base string) []byte {
 	t.Helper()
 	resp, err := http.Get(base + "/__aimock/journal")
 	if err != nil {
@@ -160,6 +160,13 @@ func peersSent(t *testing.T, base string) [][]peersMessage {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return body
+}
+
+// peersSent gives the messages of the requests that the model got, oldest first.
+func peersSent(t *testing.T, base string) [][]peersMessage {
+	t.Helper()
+	body := peersJournal(t, base)
 	var entries []struct {
 		Body struct{ Messages []peersMessage }
 	}

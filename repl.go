@@ -53,9 +53,9 @@ func pipedText(ctx context.Context, r io.Reader) (string, error) {
 
 // newAgent makes the agent of this run, or says what model it looked for.
 func (c *invocation) newAgent(ctx context.Context, sink turnSink) (*agent, error) {
-	endpoint, err := findEndpoint(c.out.Getenv)
+	model, usage, err := c.talkTo(ctx, sink.notice)
 	if err != nil {
-		return nil, &cliError{Exit: exitUsage, Message: err.Error(), Hint: "set OPENAI_API_KEY, or TAI_BASE_URL and TAI_MODEL for a local server; tools work without a model: tai tools list", err: err}
+		return nil, err
 	}
 	box, err := c.toolbox()
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *invocation) newAgent(ctx context.Context, sink turnSink) (*agent, error
 	if err != nil {
 		return nil, err
 	}
-	return newAgent(agentConfig{Model: newChatClient(endpoint, c.http), Tools: box, Store: v, Sink: sink, System: agentSystem(c.root, c.goos, c.out.Now(), c.projectNotes(ctx)), Profile: profile, Origin: c.origin}), nil
+	return newAgent(agentConfig{Model: model, Usage: usage, Tools: box, Store: v, Sink: sink, System: agentSystem(c.root, c.goos, c.out.Now(), c.projectNotes(ctx)), Profile: profile, Origin: c.origin}), nil
 }
 
 // projectNotesMax bounds an AGENTS.md in bytes; a longer one is left out, with a word about it.
@@ -286,6 +286,8 @@ type repl struct {
 	lines *replLines
 	agent *agent
 	sink  *textSink // of the agent
+
+	otherModel bool // another model may have been chosen since the agent was made
 }
 
 // loop reads lines until the end of input, /exit or two interrupts of an empty prompt. Else an interrupt ends the running turn or
@@ -295,8 +297,8 @@ func (r *repl) loop(ctx context.Context) error {
 	signal.Notify(interrupts, os.Interrupt) // read by nobody: between two lines an interrupt ends nothing
 	defer signal.Stop(interrupts)
 	fmt.Fprintln(r.stdout, "tai "+version+"  /help lists the commands, /exit leaves")
-	if _, err := findEndpoint(r.out.Getenv); err != nil {
-		fmt.Fprintln(r.stdout, visible(err.Error())+"\nSet OPENAI_API_KEY, or TAI_BASE_URL and TAI_MODEL for a local server.\nTools work without a model: /tools list, /call NAME k=v, /mcp list.")
+	if notice := r.modelNotice(ctx); notice != "" {
+		fmt.Fprintln(r.stdout, notice)
 	}
 	for interrupted := false; ; {
 		typed, err := r.lines.next(ctx)
@@ -372,6 +374,7 @@ func (r *repl) slash(ctx context.Context, line string) error {
 		return printHelp(r.stdout, commands(), command{}, inv.cmd.Path)
 	}
 	inv.app, inv.json, inv.life = r.app, inv.given("json"), r.life
+	r.otherModel = r.otherModel || strings.HasPrefix(inv.cmd.Path, "model ")
 	if err := inv.cmd.Run(ctx, inv); err != nil || inv.cmd.Path != "help" || len(inv.args) > 0 {
 		return err
 	}
@@ -387,7 +390,14 @@ func (r *repl) turn(ctx context.Context, text string) error {
 			return err
 		}
 		r.agent, r.sink = a, sink
+	} else if r.otherModel {
+		model, usage, err := r.talkTo(ctx, r.sink.notice)
+		if err != nil {
+			return err
+		}
+		r.agent.Model, r.agent.Usage = model, usage
 	}
+	r.otherModel = false
 	mask, err := r.answerMask(ctx)
 	if err != nil {
 		return err

@@ -275,7 +275,7 @@ func TestREPLPtyEnds(t *testing.T) {
 			c.await(replPrompt)
 			c.shows("OPENAI_API_KEY", "/tools list")
 			c.keys("what is this?\n")
-			c.await("hint: set OPENAI_API_KEY")
+			c.await("hint: set ANTHROPIC_API_KEY, OPENAI_API_KEY")
 			c.await(replPrompt)
 			c.keys(tc.keys)
 			c.exit(exitDone)

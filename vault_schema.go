@@ -7,7 +7,7 @@ import "fmt"
 // vaultMigrations gives the steps from nothing to the newest schema; step n leaves PRAGMA user_version = n. Times are
 // unix seconds.
 func vaultMigrations() []string {
-	return []string{fmt.Sprintf("PRAGMA application_id = %d;\n", vaultAppID) + vaultSchema1, vaultSchema2}
+	return []string{fmt.Sprintf("PRAGMA application_id = %d;\n", vaultAppID) + vaultSchema1, vaultSchema2, vaultSchema3}
 }
 
 // What every vault file has to know of settings.
@@ -22,6 +22,31 @@ const (
 // vaultSchema2 changes no table. It keeps programs away that would take a sealed value for the value itself.
 const vaultSchema2 = `
 -- values may be sealed`
+
+// vaultSchema3 holds the models that a person has set, and what completions have cost.
+const vaultSchema3 = `
+CREATE TABLE models (
+	name       TEXT PRIMARY KEY,
+	provider   TEXT NOT NULL,        -- a well-known endpoint, or ''
+	base_url   TEXT NOT NULL,        -- '' for the provider's own
+	model      TEXT NOT NULL,
+	key_ref    TEXT NOT NULL,        -- env:NAME, secret:NAME or ''; never a key
+	context    INTEGER NOT NULL,     -- tokens, 0: not known
+	max_tokens INTEGER NOT NULL,     -- of one reply, 0: the endpoint's own bound
+	created    INTEGER NOT NULL,
+	updated    INTEGER NOT NULL
+);
+CREATE TABLE usage (
+	seq         INTEGER PRIMARY KEY,
+	session     TEXT NOT NULL,
+	model       TEXT NOT NULL,
+	input       INTEGER NOT NULL,    -- tokens, the cached ones too
+	output      INTEGER NOT NULL,
+	cached      INTEGER NOT NULL,
+	duration_ms INTEGER NOT NULL,
+	time        INTEGER NOT NULL
+);
+CREATE INDEX usage_session ON usage (session, time)`
 
 // vaultSchema1 holds the four mcp_* tables by the letter of mcp.md. FTS5 keeps no copy of a record's text: an index row has the record's seq.
 const vaultSchema1 = `
