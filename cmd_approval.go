@@ -357,15 +357,7 @@ func (c *invocation) printPresets(list []preset, deed string) error {
 }
 
 func cmdApprovalDigest(ctx context.Context, c *invocation) error {
-	args, err := objectWord(c.args[1])
-	if err != nil {
-		return err
-	}
-	name, err := c.digestName(ctx, c.args[0])
-	if err != nil {
-		return err
-	}
-	digest, err := payloadDigest(name, args)
+	name, digest, err := c.callDigest(ctx)
 	if err != nil {
 		return err
 	}

@@ -171,19 +171,24 @@ func cmdToolsCall(ctx context.Context, c *invocation) error {
 // cmdToolsDigest gives the number that consent, presets and the run log show for a call. A bridged tool's is that of its real
 // name, which mcp:SERVER/TOOL writes out.
 func cmdToolsDigest(ctx context.Context, c *invocation) error {
-	args, err := objectWord(c.args[1])
-	if err != nil {
-		return err
-	}
-	name, err := c.digestName(ctx, c.args[0])
-	if err != nil {
-		return err
-	}
-	digest, err := payloadDigest(name, args)
+	name, digest, err := c.callDigest(ctx)
 	if err != nil {
 		return err
 	}
 	return c.done(map[string]string{"tool": name, "digest": digest}, "%s", digest)
+}
+
+// callDigest gives the digest of the call that the words NAME JSON are, and the name it is made with.
+func (c *invocation) callDigest(ctx context.Context) (name, digest string, err error) {
+	args, err := objectWord(c.args[1])
+	if err != nil {
+		return "", "", err
+	}
+	if name, err = c.digestName(ctx, c.args[0]); err != nil {
+		return "", "", err
+	}
+	digest, err = payloadDigest(name, args)
+	return name, digest, err
 }
 
 // digestName is the name under which a tool is decided and digested: a native tool's own, mcp:SERVER/TOOL of a bridged one.

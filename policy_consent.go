@@ -180,13 +180,13 @@ func layoutConsent(l consentLine, width int) []string {
 	}
 	name := ""
 	if l.Name != "" {
-		name = visibleLine(strconv.Quote(l.Name)) + " ="
+		name = quoteShown(l.Name) + " ="
 	}
 	switch {
 	case l.Quoted:
-		emit(strings.TrimSpace(name + " " + visibleLine(strconv.Quote(l.Text))))
+		emit(strings.TrimSpace(name + " " + quoteShown(l.Text)))
 	case !strings.Contains(l.Text, "\n") && len(l.Text) <= consentShort:
-		emit(strings.TrimPrefix(name+" "+visibleLine(l.Text), " "))
+		emit(strings.TrimPrefix(name+" "+lineShown(l.Text), " "))
 	default:
 		indent := ""
 		if name != "" {
@@ -194,10 +194,27 @@ func layoutConsent(l consentLine, width int) []string {
 			indent = "  " // so that a line of it cannot be taken for the next name
 		}
 		for line := range strings.SplitSeq(strings.TrimSuffix(l.Text, "\n"), "\n") {
-			emit(indent + visibleLine(line))
+			emit(indent + lineShown(line))
 		}
 	}
 	return rows
+}
+
+// lineShown gives a line as it is, or in quotes where something in it is written out: what stands there means one text alone (TTY-02).
+func lineShown(line string) string {
+	if visibleLine(line) != line || strings.HasPrefix(line, `"`) {
+		return quoteShown(line)
+	}
+	return line
+}
+
+// quoteShown gives a text in quotes (Go syntax) with every character that is not seen written out in them.
+func quoteShown(s string) string {
+	q := strconv.Quote(s)
+	if visibleLine(q) != q {
+		q = strconv.QuoteToASCII(s)
+	}
+	return q
 }
 
 func consentColumns(width int) int {

@@ -206,7 +206,7 @@ func TestF21Consent(t *testing.T) {
 		t.Error("F21: opening changed the consent itself")
 	}
 	c.Lines = []consentLine{{Label: "description", Text: "x\x1b]0;x\x07" + strings.Repeat("\u202e", 3) + "\U000e0041"}}
-	if out := renderConsent(c, 80); !strings.Contains(out, "! hidden or control characters in it: 6") || !strings.Contains(out, `x\u001b]0;x\u0007<U+202E>`) { // LST-06, LST-07, LST-08
+	if out := renderConsent(c, 80); !strings.Contains(out, "! hidden or control characters in it: 6") || !strings.Contains(out, `"x\x1b]0;x\a\u202e`) { // LST-06, LST-07, LST-08
 		t.Errorf("F21: %s", out)
 	}
 }

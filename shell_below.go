@@ -14,9 +14,12 @@ import (
 const shellBelowMax = 20_000
 
 // shellReadsBelow gives a file that makes a reading command more than that: one with a usual name of credentials that a recursive search would
-// read, or a repository's configuration that names programs for git to run. It is "" if there is none. dir is where the commands start. A
-// folder with too many entries to look at is given itself.
-func shellReadsBelow(commands [][]string, dir string) string {
+// read, or a repository's configuration that names programs for git to run. It is "" if there is none. dir is where the commands start,
+// by a call's cwd. A folder with too many entries to look at is given itself, as is a cwd among credentials.
+func shellReadsBelow(commands [][]string, dir, cwd string) string {
+	if credentialPath(filepath.ToSlash(cwd)) || slices.Contains(strings.Split(filepath.ToSlash(cwd), "/"), ".git") {
+		return cwd
+	}
 	for _, words := range commands {
 		if words[0] == "git" {
 			if config := gitRunsPrograms(dir); config != "" {
@@ -54,6 +57,11 @@ func shellReadsBelow(commands [][]string, dir string) string {
 		}
 	}
 	return ""
+}
+
+// credentialPath reports a slash-separated path with a usual name of credentials in it.
+func credentialPath(p string) bool {
+	return slices.ContainsFunc(strings.Split(p, "/"), func(part string) bool { return shellCredential(part, false) })
 }
 
 // shellSearches reports a command that reads every file below a folder, and whether the hidden ones too.

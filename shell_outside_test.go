@@ -86,6 +86,11 @@ func TestSHL14Below(t *testing.T) {
 	if err := os.Symlink(filepath.Join(base, "out"), filepath.Join(root, "link")); err != nil {
 		t.Fatal(err)
 	}
+	for link, to := range map[string]string{"notes": "deep/down/.env", "deep/notes": "../web/id_rsa"} {
+		if err := os.Symlink(to, filepath.Join(root, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	w, err := openWorkspace(root)
 	if err != nil {
 		t.Fatal(err)
@@ -98,6 +103,7 @@ func TestSHL14Below(t *testing.T) {
 		{"grep -rn x src", "", false, false}, {"grep -rn x .", "", true, false}, {"grep -rn x deep", "", true, false}, {"grep -r x d*", "", true, false}, {"grep -r x", "deep", true, false}, {"grep -r x", "src", false, false}, {"grep -rn x --include='*.go' .", "", false, false},
 		{"grep -rn x --include='*' .", "", true, true}, {"grep -rn x --include='*.pem' .", "", true, false}, {"grep --recursive x deep", "", true, false}, {"ls && grep -hr x .", "", true, false}, {"grep -n x src/a.go", "", false, false}, {"rg x deep", "", false, false}, {"rg x web", "", true, false}, {"rg x", "", true, false}, {"rg --files", "", false, false}, {"rg x plain", "", false, false}, {"grep -r x plain", "", true, false},
 		{"git status", "ext", true, false}, {"git diff", "good", false, false}, {"git log", "src", false, false},
+		{"cat id_rsa", "web", true, false}, {"cat config", "good/.git", true, false}, {"cat a", ".aws", true, false}, {"cat notes", "", false, true}, {"cat deep/n*", "", false, true},
 		{"rm link/y", "", true, true}, {"echo x > link/y", "", true, true}, {"cp src/a.go link", "", true, true}, {"cat link/y", "", false, true}, {"rm src/a.go", "", true, false}, {"rm '[' x", "", true, false},
 	} {
 		args, err := json.Marshal(map[string]string{"command": tc.command, "cwd": tc.cwd})

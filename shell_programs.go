@@ -102,7 +102,7 @@ func (sc shellScope) judgeArgs(name string, prog shellProgram, args []shellWord)
 			return fmt.Sprintf("%s has more operands than it may have to only read", name)
 		}
 		switch {
-		case args[i].glob && (prog.operands > 0 || !prog.globs && strings.IndexByte("*?[", text[0]) >= 0):
+		case args[i].glob && (prog.operands > 0 || !prog.globs && strings.IndexByte("*?[", text[0]) >= 0 && !(prog.suffix && globForSuffix(text))):
 			return "a pattern whose files could be read as more: " + clip(text, 80) // a file may be named like an option
 		case prog.prefix != "" && !strings.HasPrefix(text, prog.prefix):
 			return fmt.Sprintf("operand %s of %s", clip(text, 80), name)
@@ -230,6 +230,11 @@ func (sc shellScope) judgePath(w shellWord, contents bool) string {
 	return ""
 }
 
+// globForSuffix reports a pattern of the form *.EXT.
+func globForSuffix(pattern string) bool {
+	return regexp.MustCompile(`^\*\.[A-Za-z0-9]+$`).MatchString(pattern) && !shellCredential(pattern, true)
+}
+
 // judgeFind judges the words after find: starting points, then tests and prints.
 func (sc shellScope) judgeFind(args []shellWord) string {
 	i := 0
@@ -251,7 +256,7 @@ func (sc shellScope) judgeFind(args []shellWord) string {
 			if i++; i >= len(args) {
 				return "a test of find has no value"
 			}
-			if args[i].glob && !regexp.MustCompile(`^\*\.[A-Za-z0-9]+$`).MatchString(args[i].text) {
+			if args[i].glob && !globForSuffix(args[i].text) {
 				return "an unquoted pattern whose files find could read as more: " + clip(args[i].text, 80)
 			}
 			if text == "-newer" {

@@ -20,6 +20,7 @@ type shellProgram struct {
 	paths    bool              // operands are paths
 	contents bool              // what the paths hold is shown
 	globs    bool              // none of its options is harmful, so a file named like one is not either
+	suffix   bool              // one of its options shows a file, so that of leading patterns only *.EXT will do
 	builtin  bool              // of every shell
 	free     bool              // the arguments do not matter: they are only printed
 	script   func(string) bool // the first operand is a script that must pass it
@@ -105,7 +106,7 @@ func shellTextFor(name string) (shellProgram, bool) {
 	case "head", "tail":
 		return shellProgram{flags: "qv", values: "nc", digits: true, long: "lines= bytes= quiet silent verbose", operands: any, paths: true, globs: true, contents: true}, true
 	case "wc":
-		return shellProgram{flags: "lwcmL", long: "lines words bytes chars max-line-length", operands: any, paths: true, globs: true}, true
+		return shellProgram{flags: "lwcmL", long: "lines words bytes chars max-line-length", operands: any, paths: true, suffix: true}, true
 	case "grep", "egrep", "fgrep":
 		return shellProgram{flags: "EFGPinvclLoqshHrwxaIbyz", values: "ABCme", digits: true, long: "include= exclude= exclude-dir= color= colour= ignore-case line-number " +
 			"invert-match count files-with-matches files-without-match only-matching quiet no-messages no-filename with-filename recursive word-regexp line-regexp " +
@@ -133,7 +134,7 @@ func shellFilterFor(name string) (shellProgram, bool) {
 	case "tr":
 		return shellProgram{flags: "cCdst", long: "complement delete squeeze-repeats truncate-set1", operands: 2}, true
 	case "du":
-		return shellProgram{flags: "shackmxb0", values: "d", long: "summarize human-readable all total max-depth= apparent-size bytes one-file-system", operands: any, paths: true, globs: true}, true
+		return shellProgram{flags: "shackmxb0", values: "d", long: "summarize human-readable all total max-depth= apparent-size bytes one-file-system", operands: any, paths: true, suffix: true}, true
 	case "df":
 		return shellProgram{flags: "hiTklPa", long: "human-readable inodes print-type all total local", operands: any, paths: true}, true
 	case "tree":

@@ -87,7 +87,7 @@ func (s shellRunner) judge(c toolCall) policyRequest {
 	verdict := classifyShell(args.Command, shellScope{Root: s.workspace.root, Dir: req.Dir, Trusted: s.trusted})
 	req.Destructive = !verdict.Reading || len(args.Env) > 0 || c.Origin == "mcp" || s.goos == "windows"
 	if !req.Destructive {
-		if secret := shellReadsBelow(verdict.Words, req.Dir); secret != "" {
+		if secret := shellReadsBelow(verdict.Words, req.Dir, args.Cwd); secret != "" {
 			req.Destructive = true
 			req.Danger = append(req.Danger, "it is not known to only read, because of "+visibleLine(secret))
 		}
@@ -98,7 +98,7 @@ func (s shellRunner) judge(c toolCall) policyRequest {
 	}
 	if out := s.leavesRoot(words, req.Dir, verdict.Reading); out != "" && verdict.Outside == "" {
 		req.Outside = true
-		req.Danger = append(req.Danger, "a link leads outside the workspace root: "+visibleLine(out))
+		req.Danger = append(req.Danger, "a link leads outside the workspace root, or to credentials: "+visibleLine(out))
 	}
 	return judgePlace(s.workspace, args.Cwd, req)
 }
@@ -132,7 +132,8 @@ func (s shellRunner) leavesRoot(commands [][]string, cwd string, reading bool) s
 				paths = append(paths, found...)
 			}
 			for _, path := range paths {
-				if p, err := s.workspace.locate(path); err == nil && p.Outside {
+				p, err := s.workspace.locate(path)
+				if err == nil && (p.Outside || reading && p.Abs != path && credentialPath(p.Rel)) {
 					return word
 				}
 			}
