@@ -176,3 +176,42 @@ func TestAuditVerifyAt(t *testing.T) {
 		}
 	}
 }
+
+// AUD-02: a line that was written anew with a hash of its own is told by the line after it, and the last one by the head.
+func TestAUD02Rehashed(t *testing.T) {
+	t.Parallel()
+	a := auditTestLog(t)
+	for i := range 4 {
+		auditTestRecord(t, a, auditEvent{Event: auditCallRequested, Subject: fmt.Sprint("tool-", i)})
+	}
+	lines := auditTestLines(t, a)
+	if err := a.close(); err != nil {
+		t.Fatal(err)
+	}
+	for at := range lines {
+		edited := slices.Clone(lines)
+		rec, err := parseAuditLine([]byte(strings.TrimSuffix(lines[at], "\n")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		was := rec.Hash
+		rec.Subject = "another"
+		rec.Hash = sha256Hex(rec.appendCanonical(nil))
+		edited[at] = string(rec.appendLine(nil))
+		for i, l := range edited {
+			edited[i] = strings.TrimSuffix(l, "\n") + "\n"
+		}
+		rep, err := verifyAuditAt(strings.NewReader(strings.Join(edited, "")), int64(at+1))
+		want, reason := at+2, "does not follow"
+		if at == len(lines)-1 {
+			want, reason = 0, ""
+		}
+		if err != nil || rep.Bad != want || !strings.Contains(rep.Reason, reason) {
+			t.Errorf("line %d written anew: %+v, %v; want line %d", at+1, rep, err, want)
+		}
+		f := judgeAudit(rep, a.name, &auditHead{Run: a.name, Lines: int64(at + 1), Hash: was}, auditByVault)
+		if !f.Tampered || f.exitCode() != 1 {
+			t.Errorf("line %d written anew, held against its head: %+v", at+1, f)
+		}
+	}
+}
