@@ -456,7 +456,7 @@ func TestEditPtyHistoryKeepsNoSecret(t *testing.T) {
 	r.env = []string{"SOME_TOKEN=" + value, "OTHER=stored-" + "value-987654"}
 	r.tai("secret", "set", "NAME", "--from", "env:OTHER").ok()
 	e := r.editor(t, 80, 24)
-	for _, line := range []string{"/call file_read path=" + value, "/call file_read path=stored-value-987654", "/mcp add x http://127.0.0.1:1/ --header 'X: y'", "/secret delete GONE", "/history clear", " /profile list", "/profile list"} {
+	for _, line := range []string{"/history clear", "/call file_read path=" + value, "/call file_read path=stored-value-987654", "/mcp add x http://127.0.0.1:1/ --header 'X: y'", "/secret delete GONE", " /profile list", "/profile list"} {
 		e.keys(line + "\r")
 		e.until(func() bool {
 			text := e.screen.text()

@@ -263,3 +263,26 @@ func TestCLISecretValues(t *testing.T) {
 		r.with("value-one", "secret", "set", "--from", "-", "--", name).fails(exitUsage)
 	}
 }
+
+// Before the vault was read, the last door masks the secrets of the environment, and asks no vault.
+func TestKnownQuick(t *testing.T) {
+	t.Parallel()
+	v := vaultAt(t, t.TempDir())
+	asked := 0
+	k := &knownSecrets{vault: func(context.Context) (*vault, error) { asked++; return v, nil }, environ: []string{"A_TOKEN=val-of-env-1", "PLAIN=val-of-env-2"}}
+	for range 2 {
+		if got := k.quick("val-of-env-1 val-of-env-2"); got != "[secret:A_TOKEN] val-of-env-2" || asked != 0 {
+			t.Errorf("%q, the vault was asked %d times", got, asked)
+		}
+	}
+	if err := v.putSecret(t.Context(), "", "S", "val-stored-1", nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := k.text("val-stored-1"); got != "[secret:S]" {
+		t.Fatalf("read: %q", got)
+	}
+	before := asked
+	if got := k.quick("val-of-env-1 val-stored-1"); got != "[secret:A_TOKEN] [secret:S]" || asked != before {
+		t.Errorf("after a reading: %q, the vault was asked %d times more", got, asked-before)
+	}
+}
