@@ -152,3 +152,29 @@ func TestSettings(t *testing.T) {
 		}
 	}
 }
+
+// A secret that comes in with an entry takes no name that another process has given another value meanwhile: then neither is stored.
+func TestR9MovedOtherValue(t *testing.T) {
+	t.Parallel()
+	ctx, v := t.Context(), vaultAt(t, t.TempDir())
+	if err := v.putSecret(ctx, "", "KEY", "value-of-another", nil); err != nil {
+		t.Fatal(err)
+	}
+	entry := serverEntry{Name: "srv", Transport: "stdio", Command: "c", Env: map[string]string{"KEY": "${KEY}"}, Source: "explicit"}
+	put := func(value secret) error {
+		return v.putServer(ctx, entry, profileDefault, true, nil, mcpMaxServers, namedSecret{"NEW", "value-new"}, namedSecret{"KEY", value})
+	}
+	if err := put("value-of-mine"); err == nil || !strings.Contains(err.Error(), `"KEY" has another value`) || strings.Contains(err.Error(), "value-of") {
+		t.Errorf("another value: %v", err)
+	}
+	rows, err := v.servers(ctx)
+	if _, newErr := v.secretFor(ctx, "", "NEW"); err != nil || len(rows) != 0 || !errors.Is(newErr, errNotFound) {
+		t.Errorf("stored all the same: %v, %v, %v", rows, err, newErr)
+	}
+	if err := put("value-of-another"); err != nil {
+		t.Errorf("the same value: %v", err)
+	}
+	if s, err := v.secretFor(ctx, "", "KEY"); err != nil || s.reveal() != "value-of-another" {
+		t.Errorf("the value changed: %v", err)
+	}
+}
