@@ -221,3 +221,36 @@ func TestAuditHeadReadOnly(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// What may be lost with the power is for its own transaction alone: the next one waits for the disk again, also after one that was given up.
+func TestVLT01LateSyncEnds(t *testing.T) {
+	t.Parallel()
+	v := vaultAt(t, t.TempDir())
+	mode := func(row *sql.Row) (n int) {
+		t.Helper()
+		if err := row.Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	const normal, full = 1, 2 // sqlite.org/pragma.html#pragma_synchronous
+	for _, fault := range []error{nil, errNotFound, context.Canceled} {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := v.withLateTx(ctx, func(tx *sql.Tx) error {
+			if got := mode(tx.QueryRowContext(ctx, `PRAGMA synchronous`)); got != normal {
+				t.Errorf("inside: %d, want %d", got, normal)
+			}
+			if fault == context.Canceled {
+				cancel()
+			}
+			return fault
+		})
+		cancel()
+		if !errors.Is(err, fault) {
+			t.Errorf("%v, want %v", err, fault)
+		}
+		if got := mode(v.db.QueryRowContext(t.Context(), `PRAGMA synchronous`)); got != full {
+			t.Errorf("after %v: %d, want %d", fault, got, full)
+		}
+	}
+}
