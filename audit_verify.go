@@ -234,6 +234,9 @@ func readAudit(r io.Reader, yield func(auditRecord) bool) error {
 		if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
 			return nil
 		}
+		if err == bufio.ErrBufferFull {
+			err = errAuditLong
+		}
 		if err != nil {
 			return fmt.Errorf("read run log: line %d: %w", n, err)
 		}

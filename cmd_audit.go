@@ -421,9 +421,9 @@ func cmdAuditShow(ctx context.Context, c *invocation) error {
 	if f.Tampered || f.Unreadable {
 		fmt.Fprint(c.stderr, "warning: this log cannot be trusted: "+auditVerdict(f))
 	}
-	events, shown := []json.RawMessage{}, 0
+	events, shown, read := []json.RawMessage{}, 0, 0
 	err = readAudit(file, func(r auditRecord) bool {
-		if !keep(r) {
+		if read++; !keep(r) {
 			return true
 		}
 		if shown++; c.json {
@@ -433,6 +433,9 @@ func cmdAuditShow(ctx context.Context, c *invocation) error {
 		}
 		return true
 	})
+	if err != nil && read == 0 {
+		return &cliError{Exit: exitUsage, Message: fmt.Sprintf("%s: nothing of it can be shown: %s", quoteClip(c.args[0]), visibleLine(err.Error())), err: err}
+	}
 	if err != nil {
 		fmt.Fprintf(c.stderr, "warning: what follows cannot be shown: %s\n", visibleLine(err.Error()))
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -128,5 +130,29 @@ func TestAUD05EightProcessesHeads(t *testing.T) {
 	}
 	if len(keys) != 1 {
 		t.Errorf("%d keys: %v", len(keys), fmt.Sprint(keys))
+	}
+}
+
+// AUD-12: a pipe that nobody writes to is refused where a file is needed, not waited for; and a file in which no line is one of a run log is not
+// shown as an empty one.
+func TestAuditOddFiles(t *testing.T) {
+	t.Parallel()
+	r := newCLIRig(t)
+	r.tai("tools", "call", "file_read", "path=none")
+	run := cliJSON[struct{ Runs []auditRunInfo }](r.tai("audit", "list", "--json")).Runs[0].Run
+	pipe, long := filepath.Join(r.dir, "pipe"), filepath.Join(r.dir, "long.jsonl")
+	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.WriteFile(long, []byte(strings.Repeat("x", auditLineMax+1)+"\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	r.tai("audit", "verify", run, "--head", pipe).fails(exitUsage, "no regular file")
+	for _, command := range []string{"verify", "show", "head", "report"} {
+		r.tai("audit", command, pipe).fails(exitUsage, "no regular file")
+	}
+	r.tai("audit", "show", long).fails(exitUsage, "nothing of it can be shown", "longer than any that tai writes")
+	if err := syscall.Mkfifo(filepath.Join(r.home, "history"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newLineHistory(r.home, time.Now).all(); err == nil {
+		t.Error("a pipe is taken for the history")
 	}
 }
