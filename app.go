@@ -60,6 +60,7 @@ type app struct {
 	origin      string // repl, cli or http, for the run log
 	use         storeUse
 
+	signing    atomic.Bool // the seal is opened for the key that signs the run log
 	discarding atomic.Bool // what nothing opens is being given up: no head can be signed until that is done
 
 	known  *knownSecrets

@@ -47,6 +47,9 @@ func (a *app) passphrase(ctx context.Context, why string) (secret, error) {
 		return "", &cliError{Exit: exitFailed, Message: "the vault is sealed with a passphrase, and no terminal is here to ask for it",
 			Hint: "set TAI_PASSPHRASE, or TAI_PASSPHRASE_FILE to a file that only you can read, or run this at a terminal"}
 	}
+	if a.signing.Load() {
+		why += ", for the key that signs the run log" // the command itself may need no secret
+	}
 	return a.askHidden(ctx, why)
 }
 
@@ -148,6 +151,24 @@ func (a *app) unlock(ctx context.Context) error {
 	}
 	_, err := a.known.redactor(ctx)
 	return err
+}
+
+// unlockLog opens the seal for the key that signs the run log, before the log begins: a person needs the time that they need to type a
+// passphrase, and signing a head has a bound. What cannot be opened for another reason is the command's own business.
+func (a *app) unlockLog(ctx context.Context) error {
+	if _, there, err := vaultPath(a.home); err != nil || !there {
+		return nil
+	}
+	v, err := a.vault(ctx)
+	if err != nil {
+		return nil
+	}
+	if needs, err := v.needsPassphrase(ctx); err != nil || !needs {
+		return nil
+	}
+	a.signing.Store(true)
+	defer a.signing.Store(false)
+	return v.openSeal(ctx)
 }
 
 // openSealed opens the seal without reading anything. It may ask the person, who needs the time that they need.

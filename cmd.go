@@ -21,6 +21,7 @@ type command struct {
 	Store   storeUse
 	Origin  string // of its run log; "" means cli
 	Redacts bool   // what it prints or logs is redacted, so the vault's seal is opened before it runs
+	Signs   bool   // what it does is logged though it redacts nothing, so a passphrase for the key that signs the log is asked for before it runs
 	Alone   bool   // it needs no run: nothing is looked up, opened or checked for it
 	Run     func(context.Context, *invocation) error
 }

@@ -20,11 +20,11 @@ func approvalCommands() []command {
 any text. A grant of a bridged tool holds for its definition as it is granted
 now, and of several for each of them. It covers calls in the modes prompt and
 up, and never what lies outside the root or what a deny covers.`,
-			Flags: append(slices.Clone(preset), flagSpec{Name: "pin", Value: "HASH", Help: "only this definition of a bridged tool (default: the granted one)"}), Min: 1, Max: 1, Store: storeWrite, Run: cmdApprovalGrant},
-		{Path: "approval deny", Args: "TOOL", Short: "refuse calls of a tool in this workspace, in every mode", Example: `tai approval deny shell_run --command "git push"`, Flags: preset, Min: 1, Max: 1, Store: storeWrite, Run: cmdApprovalDeny},
+			Flags: append(slices.Clone(preset), flagSpec{Name: "pin", Value: "HASH", Help: "only this definition of a bridged tool (default: the granted one)"}), Min: 1, Max: 1, Store: storeWrite, Signs: true, Run: cmdApprovalGrant},
+		{Path: "approval deny", Args: "TOOL", Short: "refuse calls of a tool in this workspace, in every mode", Example: `tai approval deny shell_run --command "git push"`, Flags: preset, Min: 1, Max: 1, Store: storeWrite, Signs: true, Run: cmdApprovalDeny},
 		{Path: "approval list", Short: "the presets of this workspace, and whether they count", Example: "tai approval list --json",
 			Flags: []flagSpec{{Name: "confirm", Help: "show the policy files that somebody else wrote, and ask whether they count"}}, Store: storeThere, Run: cmdApprovalList},
-		{Path: "approval revoke", Args: "ID", Short: "take a preset back; asks where that lifts a deny", Example: "tai approval revoke p-3f2a", Min: 1, Max: 1, Store: storeWrite, Run: cmdApprovalRevoke},
+		{Path: "approval revoke", Args: "ID", Short: "take a preset back; asks where that lifts a deny", Example: "tai approval revoke p-3f2a", Min: 1, Max: 1, Store: storeWrite, Signs: true, Run: cmdApprovalRevoke},
 		{Path: "approval digest", Args: "TOOL JSON", Short: "the payload digest of one exact call", Example: `tai approval digest shell_run '{"command":"make test"}'`, Min: 2, Max: 2, Store: storeRead, Run: cmdApprovalDigest},
 	}
 }

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // The whole way at a terminal: a passphrase is set by typing it twice, asked for once by what needs it, three times at most when it is wrong,
@@ -92,5 +95,60 @@ func TestTTY10PtyPassphraseInterrupted(t *testing.T) {
 		if strings.Contains(p.screen.String(), "half") {
 			t.Errorf("%s: the screen shows %q", name, &p.screen)
 		}
+	}
+}
+
+// TTY-10, VLT-06: a command that shows no secret asks for the passphrase all the same, because the run log is signed, and says so; it waits as
+// long as the person needs, and SIGTERM ends it with the echo back and no log begun. The line history never asks.
+func TestTTY10PtyPassphraseForLog(t *testing.T) {
+	t.Parallel()
+	r := newCLIRig(t)
+	r.env = []string{"TAI_PASSPHRASE=correct-horse"}
+	r.tai("vault", "seal", "--passphrase").ok()
+	r.env = nil
+	runs := func() int {
+		t.Helper()
+		logs, err := filepath.Glob(filepath.Join(r.home, "runs", "*.jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(logs)
+	}
+	before := runs()
+	p := newTermPty(t)
+	mode := p.mode()
+	c := r.pty(t, p, true, "profile", "create", "work")
+	c.await("passphrase of the vault, for the key that signs the run log (not shown): ")
+	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	c.exit(exitInterrupted)
+	if p.mode() != mode || runs() != before {
+		t.Errorf("mode %+v, was %+v; %d logs, were %d", p.mode(), mode, runs(), before)
+	}
+	c = r.pty(t, p, true, "profile", "create", "work")
+	c.await("for the key that signs the run log (not shown): ")
+	c.keys("correct-horse\r")
+	c.exit(exitDone)
+	a, err := openApp(outside{Getenv: r.getenv, Environ: r.environ(), Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, GOOS: "linux", Now: time.Now, Dir: r.dir}, nil, storeRead, "repl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	lines := &replLines{app: a, history: newLineHistory(r.home, time.Now)}
+	asked := 0
+	v, err := a.vault(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.keys.Passphrase = func(context.Context, string) (secret, error) { asked++; return "correct-horse", nil }
+	if lines.keeps(t.Context(), "a line") || asked != 0 {
+		t.Errorf("a line was kept though nothing can tell whether it holds a secret, or the passphrase was asked for (%d)", asked)
+	}
+	if err := v.openSeal(t.Context()); err != nil || asked != 1 {
+		t.Fatalf("asked %d times: %v", asked, err)
+	}
+	if !lines.keeps(t.Context(), "a line") {
+		t.Error("a line is not kept though the vault is open")
 	}
 }

@@ -23,18 +23,18 @@ func vaultCommands() []command {
 	return []command{
 		{Path: "secret set", Args: "NAME", Short: "store a secret, from a hidden prompt or --from", Example: "tai secret set GITHUB_TOKEN --from env:GITHUB_TOKEN",
 			Long:  "The value never stands on the command line: without --from it is asked for, not\nshown. One line end at the end of a file or of standard input is cut. Names\nstart with a letter or _ and hold letters, digits, _, - and . (at most 128).",
-			Flags: []flagSpec{{Name: "from", Value: "env:X|file:P|-", Help: "where the value comes from: a variable, a file that only you can read, standard input"}}, Min: 1, Max: -1, Store: storeWrite, Run: cmdSecretSet},
+			Flags: []flagSpec{{Name: "from", Value: "env:X|file:P|-", Help: "where the value comes from: a variable, a file that only you can read, standard input"}}, Min: 1, Max: -1, Store: storeWrite, Signs: true, Run: cmdSecretSet},
 		{Path: "secret list", Short: "names, ages and users of stored secrets, never a value", Example: "tai secret list",
 			Long: "No command prints a value: it goes where ${NAME} stands in a server's entry, or\nto the model that names it, and nowhere else. While the vault asks for its\npassphrase, servers are not listed.", Store: storeRead, Run: cmdSecretList},
-		{Path: "secret delete", Args: "NAME", Short: "drop a secret", Example: "tai secret delete GITHUB_TOKEN", Min: 1, Max: 1, Store: storeThere, Run: cmdSecretDelete},
+		{Path: "secret delete", Args: "NAME", Short: "drop a secret", Example: "tai secret delete GITHUB_TOKEN", Min: 1, Max: 1, Store: storeThere, Signs: true, Run: cmdSecretDelete},
 		{Path: "profile list", Short: "profiles, the current one marked", Example: "tai profile list", Store: storeRead, Run: cmdProfileList},
-		{Path: "profile use", Args: "NAME", Short: "make a profile the current one", Example: "tai profile use work", Min: 1, Max: 1, Store: storeWrite, Run: cmdProfileUse},
-		{Path: "profile create", Args: "NAME", Short: "make a profile; no server is enabled in it", Example: "tai profile create work", Min: 1, Max: 1, Store: storeWrite, Run: cmdProfileCreate},
-		{Path: "profile delete", Args: "NAME", Short: "delete a profile", Example: "tai profile delete work", Min: 1, Max: 1, Store: storeThere, Run: cmdProfileDelete},
+		{Path: "profile use", Args: "NAME", Short: "make a profile the current one", Example: "tai profile use work", Min: 1, Max: 1, Store: storeWrite, Signs: true, Run: cmdProfileUse},
+		{Path: "profile create", Args: "NAME", Short: "make a profile; no server is enabled in it", Example: "tai profile create work", Min: 1, Max: 1, Store: storeWrite, Signs: true, Run: cmdProfileCreate},
+		{Path: "profile delete", Args: "NAME", Short: "delete a profile", Example: "tai profile delete work", Min: 1, Max: 1, Store: storeThere, Signs: true, Run: cmdProfileDelete},
 		{Path: "record list", Short: "kept results with size and origin", Example: "tai record list --limit 10", Flags: []flagSpec{limit}, Store: storeRead, Run: cmdRecordList},
 		{Path: "record show", Args: "ID", Short: "print a record", Example: "tai record show r-7k2m", Min: 1, Max: 1, Store: storeRead, Redacts: true, Run: cmdRecordShow},
 		{Path: "record search", Args: "WORDS", Short: "find records by their words", Example: "tai record search invoice 2026", Flags: []flagSpec{limit}, Min: 1, Max: -1, Store: storeRead, Redacts: true, Run: cmdRecordSearch},
-		{Path: "record delete", Args: "ID", Short: "delete a record", Example: "tai record delete r-7k2m", Min: 1, Max: 1, Store: storeThere, Run: cmdRecordDelete},
+		{Path: "record delete", Args: "ID", Short: "delete a record", Example: "tai record delete r-7k2m", Min: 1, Max: 1, Store: storeThere, Signs: true, Run: cmdRecordDelete},
 	}
 }
 

@@ -87,6 +87,8 @@ func execute(ctx context.Context, inv *invocation, out outside) error {
 	}
 	if err == nil && inv.cmd.Redacts {
 		err = a.unlock(ctx)
+	} else if err == nil && inv.cmd.Signs {
+		err = a.unlockLog(ctx)
 	}
 	a.serving.Store(true)
 	if err == nil {

@@ -172,8 +172,17 @@ func (l *replLines) keeps(ctx context.Context, line string) bool {
 	} else if strings.HasPrefix(line, "/") && slices.ContainsFunc(words, tellsSecret) {
 		return false
 	}
+	if v, err := l.vault(ctx); err != nil || l.asksFor(ctx, v) {
+		return false // whoever types a line is not asked for a passphrase to keep it
+	}
 	known, err := l.known.redactor(ctx)
 	return err == nil && known.text(line) == line
+}
+
+// asksFor reports whether reading the vault's secrets would ask the person for the passphrase.
+func (l *replLines) asksFor(ctx context.Context, v *vault) bool {
+	needs, err := v.needsPassphrase(ctx)
+	return err != nil || needs && !l.passphraseGiven()
 }
 
 // tellsSecret reports a word of a command that brings values of a kind which is secret, or may.
