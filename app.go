@@ -295,8 +295,12 @@ func (a *app) vault(ctx context.Context) (*vault, error) {
 		if err != nil && ctx.Err() != nil {
 			return nil, err // whoever gave up: the next one may try again
 		}
-		if a.store, a.storeErr = store, err; err == nil && store.unwiped != nil {
-			fmt.Fprintln(a.stderr, "tai: "+visible(store.unwiped.Error()))
+		if a.store, a.storeErr = store, err; err == nil {
+			for _, warning := range []error{store.unwiped, store.unwitnessed} {
+				if warning != nil {
+					fmt.Fprintln(a.stderr, "tai: "+visible(warning.Error()))
+				}
+			}
 		}
 	}
 	return a.store, a.storeErr

@@ -41,6 +41,7 @@ type vaultStatus struct {
 	KeyFileThere *bool         `json:"key_file_there,omitempty"`
 	Iterations   int           `json:"iterations,omitempty"`
 	Values       []sealedCount `json:"values"`
+	OffUnknown   bool          `json:"off_unknown,omitempty"` // the seal is off, and nothing on this machine says that a person did that
 	WipePending  bool          `json:"wipe_pending"`
 }
 
@@ -91,7 +92,7 @@ func (c *invocation) fillStatus(ctx context.Context, doc *vaultStatus) error {
 	if err != nil {
 		return err
 	}
-	doc.Schema, doc.Iterations, doc.WipePending = info.Schema, info.Rounds, info.Unwiped
+	doc.Schema, doc.Iterations, doc.WipePending, doc.OffUnknown = info.Schema, info.Rounds, info.Unwiped, info.OffUnknown
 	if info.Kind != "" {
 		doc.Seal = info.Kind
 	}
@@ -122,6 +123,10 @@ func (s vaultStatus) text() string {
 	case sealByPassphrase:
 		fmt.Fprintf(&b, "sealed  by a passphrase (PBKDF2-SHA256, %d rounds)\n", s.Iterations)
 	case sealOff:
+		if s.OffUnknown {
+			b.WriteString("sealed  NO, and nothing on this machine says that tai vault unseal did that:\n        tai vault seal seals it, tai vault unseal says that it is meant\n")
+			break
+		}
 		b.WriteString("sealed  no: tai vault unseal opened it, and tai vault seal seals it\n")
 	default:
 		b.WriteString("sealed  not yet: the next command that writes seals it\n")
@@ -189,7 +194,7 @@ func cmdVaultUnseal(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	if info.Kind == sealOff {
+	if info.Kind == sealOff && !info.OffUnknown {
 		return c.sealDone(resealed{From: sealState{Kind: sealOff}, To: sealState{Kind: sealOff}})
 	}
 	digest, err := deedDigest("vault_unseal", map[string]string{})

@@ -269,3 +269,53 @@ func write(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 }
+
+// F21: a vault whose seal someone else has switched off is not written to in silence; one that tai vault unseal opened is. An old row that says
+// off bears no witness once the vault was sealed again, and saying it again makes it meant.
+func TestSealOffUnwitnessed(t *testing.T) {
+	t.Parallel()
+	const warning = "nothing on this machine says that tai vault unseal did that"
+	r := newCLIRig(t)
+	r.tai("profile", "create", "work").ok()
+	quiet := func(when string, words ...string) {
+		t.Helper()
+		c := r.tai(words...)
+		c.ok()
+		if strings.Contains(c.err+c.out, warning) {
+			t.Errorf("%s: %q warns: %s%s", when, words, c.err, c.out)
+		}
+	}
+	quiet("sealed", "profile", "use", "work")
+	r.tai("vault", "unseal", "--yes").ok()
+	quiet("unsealed", "profile", "use", "default")
+	quiet("unsealed", "vault", "status")
+	quiet("unsealed", "vault", "check")
+	v := r.vault()
+	row, err := v.setting(t.Context(), settingSeal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.close()
+	r.tai("vault", "seal").ok()
+	if left, err := filepath.Glob(filepath.Join(r.keys().Dir, "*.off")); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %q, %v", left, err)
+	}
+	quiet("sealed again", "profile", "use", "work")
+	for _, forged := range []string{row, `{"version":1,"kind":"off"}`, `{"version":1,"kind":"off","id":"../../../etc/x"}`} {
+		r.change(`DELETE FROM settings WHERE key = ?`, settingAuditKey) // whoever forges the row takes sealed values away
+		r.change(`UPDATE settings SET value = ? WHERE key = 'seal'`, forged)
+		set := r.with("a-value", "secret", "set", "A", "--from", "-")
+		set.ok()
+		set.errHas(warning)
+		r.tai("vault", "status").outHas(warning)
+		if status := cliJSON[vaultStatus](r.tai("vault", "status", "--json")); !status.OffUnknown {
+			t.Errorf("%+v", status)
+		}
+		r.tai("vault", "check").outHas(warning)
+		r.tai("vault", "unseal", "--yes").ok()
+		quiet("said again", "profile", "use", "work")
+		quiet("said again", "vault", "unseal")
+		r.tai("vault", "seal").ok()
+		r.tai("secret", "delete", "A").ok()
+	}
+}

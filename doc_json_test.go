@@ -371,6 +371,14 @@ func docVault(t *testing.T, r *docRig, do func(int, string, ...string) string) {
 	do(0, "", "vault", "status")
 	do(0, "", "vault", "seal", "--key-file")
 	do(0, "", "vault", "unseal", "--yes")
+	witness, err := filepath.Glob(filepath.Join(r.env["XDG_CONFIG_HOME"], "tai", "keys", "*.off"))
+	if err != nil || len(witness) != 1 {
+		t.Fatalf("%q, %v", witness, err)
+	}
+	if err := os.Remove(witness[0]); err != nil {
+		t.Fatal(err)
+	}
+	do(0, "", "vault", "status")
 	do(0, "", "vault", "seal")
 	do(0, "", "vault", "seal", "--passphrase")
 	delete(r.env, "TAI_PASSPHRASE") // forgotten

@@ -30,17 +30,18 @@ const (
 // transaction and never a method of the vault. A process should open a vault once: where the system knows only
 // POSIX locks, looking at a vault's header drops the locks of another connection of the same process.
 type vault struct {
-	db         *sql.DB
-	path       string // the real path, links resolved; vaultNowhere for an empty vault that is not on disk
-	mode       vaultMode
-	unwritable error // why it was opened for reading though it was to be written; nil otherwise
-	now        func() time.Time
-	keys       vaultKeys
-	random     io.Reader     // for ids
-	busyWait   time.Duration // see vaultBusyWait
-	writes     atomic.Int64  // write transactions that have ended
-	seals      *sealCache
-	unwiped    error // what kept old bytes from being wiped at open; nil when nothing is left to wipe
+	db          *sql.DB
+	path        string // the real path, links resolved; vaultNowhere for an empty vault that is not on disk
+	mode        vaultMode
+	unwritable  error // why it was opened for reading though it was to be written; nil otherwise
+	now         func() time.Time
+	keys        vaultKeys
+	random      io.Reader     // for ids
+	busyWait    time.Duration // see vaultBusyWait
+	writes      atomic.Int64  // write transactions that have ended
+	seals       *sealCache
+	unwitnessed error // that the seal is off and nobody here did that; nil else
+	unwiped     error // what kept old bytes from being wiped at open; nil when nothing is left to wipe
 }
 
 // openVault opens <home>/vault.db. It refuses, without changing a byte, a file that is not a vault, is damaged at its

@@ -30,6 +30,10 @@ func (v *vault) checkSeal(ctx context.Context, r *vaultReport) error {
 		r.Seal.Kind = sealOff
 		r.add("seal", findNote, 1, "the first command that writes seals it", "the vault is from before the seal: whoever reads the file has its secrets")
 	case sealOff:
+		if info.OffUnknown {
+			r.add("seal", findWarning, 1, "tai vault seal seals it; tai vault unseal says that it is meant", "the seal is off, and nothing on this machine says that tai vault unseal did that: someone else may have")
+			break
+		}
 		r.add("seal", findNote, 1, "tai vault seal", "the seal is off: whoever reads the file has its secrets")
 	}
 	if info.Unwiped {

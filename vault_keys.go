@@ -204,6 +204,37 @@ func writeKeyFolder(dir, path, text string) error {
 	return errors.Join(syncFolder(dir), syncFolder(filepath.Dir(dir)))
 }
 
+// offWitnessPath names the file that says that a person has switched the seal off: whoever can write the vault alone cannot make it.
+func offWitnessPath(dir, id string) string { return filepath.Join(dir, id+".off") }
+
+// sealNone makes a seal that is off, with the file that bears witness to it where a folder for it is known.
+func sealNone(dir string) (_ *openedSeal, err error) {
+	defer wrapDeed(&err, "note that the seal is off")
+	o := newOpenedSeal(sealOff, nil, "")
+	o.state.ID = hex.EncodeToString(randomBytes(sealIDSize))
+	if dir != "" {
+		if err := makeHome(dir); err != nil {
+			return nil, err
+		}
+		if err := writeKeyFolder(dir, offWitnessPath(dir, o.state.ID), "tai vault unseal\n"); err != nil {
+			return nil, err
+		}
+	}
+	return o, o.wrap(nil)
+}
+
+// offUnwitnessed reports a seal that is said to be off while nothing in the folder of the key files says that a person did that.
+func offUnwitnessed(state sealState, dir string) bool {
+	if state.Kind != sealOff || dir == "" {
+		return false
+	}
+	if id, err := hex.DecodeString(state.ID); err != nil || len(id) != sealIDSize {
+		return true
+	}
+	_, err := os.Stat(offWitnessPath(dir, state.ID))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // sealByFile makes a seal over a new data key that a new key file wraps. The file is on disk when it returns.
 func sealByFile(dir string) (*openedSeal, error) {
 	o := newOpenedSeal(sealByKeyFile, nil, "")

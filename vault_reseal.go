@@ -21,6 +21,7 @@ const (
 var (
 	errNotSealed  = errors.New("the vault is not sealed; tai vault seal seals it")
 	errNotWiped   = errors.New("old bytes may still be in the vault's file, because other processes are reading it; the next command that writes wipes them")
+	errOffUnknown = errors.New("the vault's seal is off, and nothing on this machine says that tai vault unseal did that: what is stored stands in the clear. tai vault seal seals it; tai vault unseal says that it is meant")
 	errNothingNew = errors.New("nothing to change") // of a maker to reseal
 )
 
@@ -69,11 +70,10 @@ func (v *vault) sealWithPassphrase(ctx context.Context, passphrase secret) (_ re
 func (v *vault) unseal(ctx context.Context) (_ resealed, err error) {
 	defer wrapDeed(&err, "unseal the vault")
 	return v.reseal(ctx, false, func(from *openedSeal) (*openedSeal, error) {
-		if from.state.Kind == sealOff {
+		if from.state.Kind == sealOff && !offUnwitnessed(from.state, v.keys.Dir) {
 			return nil, errNothingNew
 		}
-		to := newOpenedSeal(sealOff, nil, "")
-		return to, to.wrap(nil)
+		return sealNone(v.keys.Dir)
 	})
 }
 
@@ -127,6 +127,9 @@ func (v *vault) settleSealFor(ctx context.Context, openWait, wait time.Duration)
 	case unwiped:
 		v.unwiped = v.scrub(ctx, openWait)
 	}
+	if state, err := parseSealState(row); row != "" && err == nil && offUnwitnessed(state, v.keys.Dir) {
+		v.unwitnessed = errOffUnknown
+	}
 	return nil
 }
 
@@ -174,6 +177,9 @@ func (v *vault) resealFor(ctx context.Context, wait time.Duration, wrapping bool
 			return r, err
 		}
 		v.seals.put(to)
+		if from.state.Kind == sealOff && from.state.ID != "" && v.keys.Dir != "" {
+			_ = os.Remove(offWitnessPath(v.keys.Dir, from.state.ID)) // it bears witness to nothing now; left behind it would to an old copy
+		}
 		r = resealed{From: from.state, To: to.state, Changed: true, Unwiped: v.scrub(ctx, wait)}
 		if from.state.Kind == sealByKeyFile {
 			r.OldKey = keyFilePath(v.keys.Dir, from.state.ID)
@@ -253,7 +259,11 @@ func rewriteColumn(ctx context.Context, tx *sql.Tx, c sealedColumn, from, to *se
 
 // dropKeyFile removes the key file of a seal that did not come into use. In doubt it stays: an unused one harms nobody.
 func (v *vault) dropKeyFile(ctx context.Context, o *openedSeal) error {
-	if o.state.Kind != sealByKeyFile {
+	path := keyFilePath(v.keys.Dir, o.state.ID)
+	switch {
+	case o.state.Kind == sealOff && v.keys.Dir != "":
+		path = offWitnessPath(v.keys.Dir, o.state.ID)
+	case o.state.Kind != sealByKeyFile:
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -265,7 +275,7 @@ func (v *vault) dropKeyFile(ctx context.Context, o *openedSeal) error {
 	if err != nil || row == o.text {
 		return nil
 	}
-	return os.Remove(keyFilePath(v.keys.Dir, o.state.ID))
+	return os.Remove(path)
 }
 
 // scrub wipes what the last change of the seal left behind: VACUUM writes the file anew without free pages and gaps, and emptying the journal

@@ -224,6 +224,7 @@ type sealInfo struct {
 	KeyFileThere bool
 	Rounds       int               // of PBKDF2, 0 without a passphrase
 	Values       map[string][2]int // by table: values that are sealed, and all that would be
+	OffUnknown   bool              // the seal is off, and nothing on this machine says that a person did that
 	Unwiped      bool              // bytes from before the last change may be left
 	Schema       int
 }
@@ -257,7 +258,7 @@ func (v *vault) sealStatus(ctx context.Context) (info sealInfo, err error) {
 	if err != nil {
 		return info, fmt.Errorf("vault %s %w", v.path, err)
 	}
-	info.Kind, info.Rounds = state.Kind, state.Rounds
+	info.Kind, info.Rounds, info.OffUnknown = state.Kind, state.Rounds, offUnwitnessed(state, v.keys.Dir)
 	if state.Kind == sealByKeyFile && v.keys.Dir != "" {
 		info.KeyFile = keyFilePath(v.keys.Dir, state.ID)
 		_, err := os.Stat(info.KeyFile)
