@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -294,6 +295,9 @@ func (a *app) vault(ctx context.Context) (*vault, error) {
 		}
 		if err != nil && ctx.Err() != nil {
 			return nil, err // whoever gave up: the next one may try again
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			err = &hintedError{err, "tai must be able to read and write there; --home or TAI_HOME names another data folder, XDG_CONFIG_HOME another place for the key file"}
 		}
 		if a.store, a.storeErr = store, err; err == nil {
 			for _, warning := range []error{store.unwiped, store.unwitnessed} {

@@ -262,9 +262,9 @@ func (c *invocation) sealDone(r resealed) error {
 	case !r.Changed && r.To.Kind == sealOff:
 		b.WriteString("the vault is not sealed; nothing was changed\n")
 	case !r.Changed:
-		other := "--passphrase seals it by a passphrase, tai vault rekey gives it a new key"
+		other := "tai vault seal --passphrase takes a passphrase instead, tai vault rekey a new key"
 		if r.To.Kind == sealByPassphrase {
-			other = "--passphrase changes it, --key-file goes back to a key file"
+			other = "tai vault seal --passphrase changes it, --key-file goes back to a key file"
 		}
 		fmt.Fprintf(&b, "the vault is sealed by a %s already; nothing was changed (%s)\n", strings.ReplaceAll(r.To.Kind, "-", " "), other)
 	case r.To.Kind == sealOff:

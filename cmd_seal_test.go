@@ -278,7 +278,7 @@ func TestSealWaysOut(t *testing.T) {
 	t.Parallel()
 	r := newCLIRig(t)
 	r.with("planted-value-1", "secret", "set", "X", "--from", "-").ok()
-	r.tai("vault", "seal").outHas("by a key file already", "--passphrase", "tai vault rekey")
+	r.tai("vault", "seal").outHas("by a key file already", "tai vault seal --passphrase", "tai vault rekey")
 	r.tai("vault", "check", filepath.Join(r.dir, "nope.db")).outHas("no such file")
 	if run := r.tai("vault", "check", filepath.Join(r.dir, "nope.db")); run.code != exitFailed {
 		t.Errorf("a copy that is not there: exit %d, want %d", run.code, exitFailed)

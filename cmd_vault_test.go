@@ -265,3 +265,17 @@ func TestSecretUsers(t *testing.T) {
 		t.Errorf("%s", quiet.err)
 	}
 }
+
+// A data folder that cannot be made names the way to another one.
+func TestVaultFolderClosed(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() <= 0 {
+		t.Skip("nothing is closed to root, and Windows has no such modes")
+	}
+	r := newCLIRig(t)
+	closed := filepath.Join(t.TempDir(), "closed")
+	if err := os.Mkdir(closed, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	r.with("planted-value-1", "secret", "set", "X", "--from", "-", "--home", filepath.Join(closed, "home")).fails(exitFailed, "permission denied", "hint: tai must be able to", "--home or TAI_HOME")
+}
