@@ -32,7 +32,8 @@ func (a *app) nativeTools() ([]tool, error) {
 	if a.console != nil {
 		person = maskedAsker{a.console, a.redact}
 	}
-	tools := fileTools(w)
+	own := func() []string { return []string{a.home, a.keys().Dir} }
+	tools := append(fileTools(w), changingTools(newFileChanger(w, a.home, own, a.vault, a.out.Now))...)
 	tools = append(tools, searchTools(w)...)
 	tools = append(tools, shellTools(w, a.commandEnviron)...)
 	tools = append(tools, askTools(person)...)

@@ -45,6 +45,8 @@ var layerOf = map[string]float64{
 	"vault_discard.go": 2.05, "cmd_seal_discard.go": 6.15,
 	"chat_json.go": 0.2, "chat_error.go": 0.25, "chat_history.go": 0.45, "chat_fit_deep.go": 0.45, "chat_openai.go": 0.5, "chat_anthropic.go": 0.5,
 	"vault_models.go": 1.2, "chat_find.go": 1.3, "tool_model.go": 4.0, "cmd_model.go": 6.3,
+	"diff_unified.go": 0.05, "patch_parse.go": 0.1, "patch_apply.go": 3.65, "edit_text.go": 3.6, "vault_changes.go": 1.1, "tool_places.go": 3.6, "tool_trash.go": 3.65,
+	"tool_change.go": 3.7, "tool_plan.go": 3.8, "tool_undo.go": 4.0, "tool_move.go": 4.0, "tool_write.go": 4.1, "tool_patch.go": 4.2, "tool_list.go": 4.1, "tool_family.go": 4.3,
 	"main.go": 7,
 }
 

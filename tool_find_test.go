@@ -169,7 +169,7 @@ func TestToolsSearchCommand(t *testing.T) {
 	}{
 		{"search file contents", 0, "text_search: ", ""},
 		{"tool_search", 0, "tool_search: ", ""},
-		{"find", 0, "tool_search: ", ""},
+		{"find", 0, "file_find: ", ""},
 		{"run a command --server shell", 0, "shell_run: ", ""},
 		{"file --limit 1", 0, "file_read: ", ""},
 		{"xyzzy", 0, "", "no tool fits"},

@@ -163,6 +163,12 @@ func (s *search) start(p place) error {
 		s.file(name, info.Size())
 		return nil
 	}
+	s.walk(name, s.rulesAbove(name))
+	return nil
+}
+
+// rulesAbove gives the rules of the ignore files from the root down to the folder that holds name.
+func (s *search) rulesAbove(name string) []ignoreRule {
 	var rules []ignoreRule
 	if text, err := s.readSmall(".git/info/exclude", searchMaxIgnore); err == nil {
 		rules = parseIgnore("", text)
@@ -175,8 +181,7 @@ func (s *search) start(p place) error {
 		rules = s.withIgnore(rules, at)
 		at = path.Join(at, step)
 	}
-	s.walk(name, rules)
-	return nil
+	return rules
 }
 
 // withIgnore adds the rules of the .gitignore in the folder dir.

@@ -7,7 +7,7 @@ import "fmt"
 // vaultMigrations gives the steps from nothing to the newest schema; step n leaves PRAGMA user_version = n. Times are
 // unix seconds.
 func vaultMigrations() []string {
-	return []string{fmt.Sprintf("PRAGMA application_id = %d;\n", vaultAppID) + vaultSchema1, vaultSchema2, vaultSchema3}
+	return []string{fmt.Sprintf("PRAGMA application_id = %d;\n", vaultAppID) + vaultSchema1, vaultSchema2, vaultSchema3, vaultSchemaChanges}
 }
 
 // What every vault file has to know of settings.
@@ -47,6 +47,34 @@ CREATE TABLE usage (
 	time        INTEGER NOT NULL
 );
 CREATE INDEX usage_session ON usage (session, time)`
+
+// vaultSchemaChanges holds what the file tools changed, one row a file, so that it can be undone.
+const vaultSchemaChanges = `
+CREATE TABLE changes (
+	seq     INTEGER PRIMARY KEY,
+	id      TEXT NOT NULL,         -- h-7k2m, the same for all files of one change
+	step    INTEGER NOT NULL,      -- 1, 2, ... within the change
+	session TEXT NOT NULL,
+	call    TEXT NOT NULL,
+	tool    TEXT NOT NULL,
+	root    TEXT NOT NULL,         -- the workspace, absolute
+	path    TEXT NOT NULL,         -- absolute
+	target  TEXT NOT NULL,         -- where a move went, or ''
+	kind    TEXT NOT NULL,         -- file, link, folder, move
+	existed INTEGER NOT NULL,      -- 1: it was there before
+	mode    INTEGER NOT NULL,      -- permission bits before
+	size    INTEGER NOT NULL,      -- bytes before; of a move, those that went to the trash
+	before  TEXT NOT NULL,         -- SHA-256, or '' where there was nothing
+	after   TEXT NOT NULL,         -- SHA-256, or '' where there is nothing now
+	state   TEXT NOT NULL,         -- kept: about to be done; done
+	undoes  TEXT NOT NULL,         -- the change that this one undid, or ''
+	undone  TEXT NOT NULL,         -- the change that undid this one, or ''
+	created INTEGER NOT NULL,
+	body    BLOB NOT NULL          -- content before; last, so that lists do not read it
+);
+CREATE UNIQUE INDEX changes_steps ON changes (id, step);
+CREATE INDEX changes_sizes ON changes (id, kind, size, created);
+CREATE INDEX changes_kept ON changes (created) WHERE state = 'kept'`
 
 // vaultSchema1 holds the four mcp_* tables by the letter of mcp.md. FTS5 keeps no copy of a record's text: an index row has the record's seq.
 const vaultSchema1 = `
