@@ -17,6 +17,7 @@ func testFakes() map[string]func() {
 		"tai":          main,
 		"stdio":        fakeStdioMain, "stdio-parent": fakeStdioParent, "bench-client": fakeBenchClient,
 		"stuck":         fakeStuck,
+		"change-crash":  fakeChangeCrash,
 		"torture-vault": fakeTortureVault, "torture-log": fakeTortureLog, "torture-op": fakeTortureOp,
 	}
 }

@@ -90,17 +90,17 @@ func (f *fileChanger) remember(call string, p *changePlan) {
 	}
 }
 
-// unchanged reports whether the plan is the one that was shown for the call, if one was.
-func (f *fileChanger) unchanged(call string, p *changePlan) bool {
+// unchanged reports whether the plan is the one that a person was asked about, if one was.
+func (f *fileChanger) unchanged(c toolCall, p *changePlan) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	i := slices.IndexFunc(f.shown, func(s shownPlan) bool { return s.call == call })
-	if call == "" || i < 0 {
+	i := slices.IndexFunc(f.shown, func(s shownPlan) bool { return s.call == c.ID })
+	if i < 0 {
 		return true
 	}
 	mark := f.shown[i].mark
 	f.shown = slices.Delete(f.shown, i, i+1)
-	return mark == p.mark()
+	return !c.asked || mark == p.mark()
 }
 
 // lookup opens the folder of a place that may be changed, and looks at what is there. Folders that are missing are given as steps that make them; nothing is
@@ -155,7 +155,7 @@ func (f *fileChanger) run(ctx context.Context, c toolCall, plan func() (*changeP
 	if err != nil || p.empty() {
 		return p, "", err
 	}
-	if !f.unchanged(c.ID, p) {
+	if !f.unchanged(c, p) {
 		return p, "", errors.New("what is there has changed since this change was shown, so that it would do something else; nothing was done, call again")
 	}
 	v, err := f.vault(ctx)
@@ -405,7 +405,7 @@ func (s spot) restore(step changeStep, temp string) error {
 
 // mover opens the other end of a move. In the trash a change has a folder of its own, which is made now.
 func (f *fileChanger) mover(from spot, s changeStep, id string, n int) (fileMove, error) {
-	m := fileMove{from: from, id: id, n: n, goos: runtime.GOOS, alwaysCopy: f.alwaysCopy, caseOnly: strings.EqualFold(s.Path, s.Target)}
+	m := fileMove{from: from, id: id, n: n, goos: runtime.GOOS, reached: f.point, alwaysCopy: f.alwaysCopy, caseOnly: strings.EqualFold(s.Path, s.Target)}
 	if filepath.Dir(filepath.Dir(s.Target)) == f.trash {
 		if err := os.MkdirAll(filepath.Dir(s.Target), 0o700); err != nil {
 			return m, fmt.Errorf("make the trash: %w", bareError(err))

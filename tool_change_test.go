@@ -39,6 +39,9 @@ func newChangeRig(t *testing.T, mode approvalMode) *changeRig {
 // call runs a tool with arguments and gives its result.
 func (r *changeRig) call(name string, args map[string]any) toolResult {
 	r.t.Helper()
+	if args == nil {
+		args = map[string]any{}
+	}
 	b, err := json.Marshal(args)
 	if err != nil {
 		r.t.Fatal(err)

@@ -206,7 +206,7 @@ func (f *fileChanger) erase(ctx context.Context, c toolCall, args deleteArgs) (t
 	if err != nil {
 		return toolResult{}, err
 	}
-	if !f.unchanged(c.ID, plan) {
+	if !f.unchanged(c, plan) {
 		return toolResult{}, errors.New("what is there has changed since this was shown; nothing was done, call again")
 	}
 	_, s, st, err := f.entrySpot(args.Path, c.outside)

@@ -43,6 +43,7 @@ type fileMove struct {
 	n          int
 	goos       string
 	caseOnly   bool // only the case of the name changes, so that the new one is there already where case does not count
+	reached    func(point string)
 	alwaysCopy bool // as if the places were on different disks
 }
 
@@ -93,9 +94,11 @@ func (m fileMove) hop(out, in string) error {
 	if err := m.from.dir.Rename(m.from.name, out); err != nil {
 		return err
 	}
+	m.reached("out")
 	outAbs, inAbs := filepath.Join(filepath.Dir(m.from.abs), out), filepath.Join(filepath.Dir(m.to.abs), in)
 	err := os.Rename(outAbs, inAbs)
 	if err == nil {
+		m.reached("across")
 		if err = m.to.dir.Rename(in, m.to.name); err == nil {
 			return nil
 		}
@@ -113,12 +116,15 @@ func (m fileMove) copy(ctx context.Context, out, in string) error {
 	if err := t.copy(m.from.dir, m.from.name, m.to.dir, in); err != nil {
 		return errors.Join(fmt.Errorf("copy to another disk: %w", bareError(err)), m.to.dir.RemoveAll(in))
 	}
+	m.reached("copied")
 	if err := m.from.dir.Rename(m.from.name, out); err != nil {
 		return errors.Join(linkError(err), m.to.dir.RemoveAll(in))
 	}
+	m.reached("out")
 	if err := m.to.dir.Rename(in, m.to.name); err != nil {
 		return errors.Join(linkError(err), m.from.dir.Rename(out, m.from.name), m.to.dir.RemoveAll(in))
 	}
+	m.reached("in")
 	return errors.Join(m.from.sync(), m.to.sync(), m.from.dir.RemoveAll(out))
 }
 

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -43,11 +42,13 @@ func (f *fileChanger) undo(ctx context.Context, c toolCall) (toolResult, error) 
 		return toolResult{}, err
 	}
 	var was fileChange
+	so := false // all is as it was before the change already
 	r, err := f.change(ctx, c, args.DryRun, func() (p *changePlan, err error) {
 		p, was, err = f.planUndo(ctx, args, c.outside, !args.DryRun)
+		so = err == nil && p.empty()
 		return p, err
 	})
-	if err != nil || args.DryRun || len(was.Steps) == 0 || !strings.Contains(r.Text, "nothing to change") {
+	if err != nil || args.DryRun || !so {
 		return r, err
 	}
 	v, err := f.vault(ctx)
@@ -143,15 +144,36 @@ type undoWork struct {
 	plan    *changePlan
 }
 
+// settleFor clears up after a change, and after undos of it, whose process was killed.
+func (f *fileChanger) settleFor(ctx context.Context, was fileChange) error {
+	v, err := f.vault(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := v.unfinishedChanges(ctx, f.workspace.root, f.now().Add(time.Hour))
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		if c.ID != was.ID && c.Undoes != was.ID {
+			continue
+		}
+		if err := f.settle(c); err != nil {
+			return fmt.Errorf("clear up after the unfinished change %s: %w", c.ID, err)
+		}
+	}
+	return nil
+}
+
 // planUndo plans the way back, last step first. settle clears up first after a change whose process was killed.
 func (f *fileChanger) planUndo(ctx context.Context, args undoArgs, outside, settle bool) (*changePlan, fileChange, error) {
 	was, err := f.findChange(ctx, args)
 	if err != nil {
 		return nil, was, err
 	}
-	if settle && was.State == changeKept {
-		if err := f.settle(was); err != nil {
-			return nil, was, fmt.Errorf("clear up after the unfinished change %s: %w", was.ID, err)
+	if settle {
+		if err := f.settleFor(ctx, was); err != nil {
+			return nil, was, err
 		}
 	}
 	u := undoWork{f: f, ctx: ctx, was: was, outside: outside, over: map[string]fileState{}, plan: &changePlan{tool: "file_undo", undoes: was.ID}}
@@ -299,6 +321,8 @@ func (u *undoWork) move(s changeStep) error {
 		return err
 	case from.Kind != "" && to.Kind == "":
 		return nil // never moved, or moved back
+	case from.Kind != "" && from.Sum == s.Before && u.untouched(s.Target, to):
+		return nil // what it was to be moved over is there too
 	case from.Kind != "":
 		return u.conflict(s.Path, "is there again")
 	case to.Kind == "":
@@ -310,4 +334,11 @@ func (u *undoWork) move(s changeStep) error {
 	u.plan.steps = append(u.plan.steps, to.move(u.f.workspace.at(s.Target), s.Path, 0))
 	u.over[s.Path], u.over[s.Target] = to, fileState{}
 	return nil
+}
+
+// untouched reports that a path still is what a step of the change would have taken away.
+func (u *undoWork) untouched(abs string, now fileState) bool {
+	return slices.ContainsFunc(u.was.Steps, func(s changeStep) bool {
+		return s.Path == abs && s.Kind == now.Kind && s.Existed && s.Before == now.Sum
+	})
 }

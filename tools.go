@@ -64,6 +64,7 @@ type toolCall struct {
 	Profile    string
 	Session    string
 	outside    bool // the policy allowed a path outside the root; set by dispatchNative alone
+	asked      bool // a person was shown this very call and agreed; set there too
 }
 
 // toolResult is what a call came to. Rule is set when it was refused, Record when the text was too long and is kept there.
@@ -217,7 +218,7 @@ func (t *toolbox) dispatchNative(ctx context.Context, c toolCall) (toolResult, e
 	if err := t.audit.record(ev); err != nil {
 		return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
 	}
-	c.outside = req.Outside
+	c.outside, c.asked = req.Outside, d.Rule == ruleConsent || strings.HasPrefix(d.Rule, ruleAllow)
 	start := t.now()
 	r, full := t.keep(ctx, c, t.perform(ctx, e, c))
 	ev.Event, ev.Outcome, ev.Duration, ev.Size = auditCallCompleted, auditOK, t.now().Sub(start), full
