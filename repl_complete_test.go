@@ -76,7 +76,7 @@ func TestREPLCompletes(t *testing.T) {
 	check("/mcp grant fake echo ad", "/mcp grant fake echo add")
 	check("/profile use w", "/profile use work")
 	check("/secret delete ", "/secret delete API_THING")
-	check("/call file_re", "/call file_read")
+	check("/call file_re", "file_read file_read_hashed")
 	check("/tools call mcp_fake_ech", "/tools call mcp_fake_echo")
 	check("/call file_read pa", "/call file_read path=")
 	check("/call file_read path=no", "/call file_read path=note.txt")
