@@ -216,7 +216,7 @@ func TestChangeConsent(t *testing.T) {
 	r.policy.cfg.Prompter = p
 	r.good("file_edit", map[string]any{"path": "in.txt", "old": "two", "new": "2\x1b[31m"})
 	screen := renderConsent(p.last, 0)
-	for _, want := range []string{"in.txt: changed, lines +1 -1", "-two", "+2\\u001b[31m"} {
+	for _, want := range []string{"in.txt: changed, lines +1 -1", "-two", "\"+2\\x1b[31m\""} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("the consent lacks %q:\n%s", want, screen)
 		}
