@@ -70,6 +70,7 @@ type app struct {
 	audit  *auditLog
 	bridge *mcpBridge
 	http   *http.Client
+	procs  *procManager // background commands
 
 	serving  atomic.Bool // calls of others come in
 	console  *console    // nil where no person sits
@@ -108,6 +109,7 @@ func openApp(out outside, flags map[string][]string, use storeUse, origin string
 	if a.person {
 		a.console = &console{in: in, out: out.Stderr}
 	}
+	a.procs = newProcManager(out.Now)
 	a.http = newHTTPClient(httpClientConfig{Env: out.Getenv})
 	a.audit = newAuditLog(auditConfig{
 		Dir: filepath.Join(a.home, "runs"), Origin: origin, Now: out.Now, Redact: a.redact, Heads: a.putHead,
@@ -373,9 +375,9 @@ func (a *app) lookupEnv(name string) (string, bool) {
 // redact takes every known secret out of a text.
 func (a *app) redact(s string) string { return a.known.text(s) }
 
-// close ends the servers, the run log and the vault, in this order.
+// close ends the background commands, the servers, the run log and the vault, in this order.
 func (a *app) close() error {
-	err := errors.Join(a.bridge.close(), a.audit.close())
+	err := errors.Join(a.procs.close(), a.bridge.close(), a.audit.close())
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, v := range []*vault{a.store, a.empty} {

@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -35,12 +36,46 @@ func (a *app) nativeTools() ([]tool, error) {
 	own := func() []string { return []string{a.home, a.keys().Dir} }
 	tools := append(fileTools(w), changingTools(newFileChanger(w, a.home, own, a.vault, a.out.Now))...)
 	tools = append(tools, searchTools(w)...)
-	tools = append(tools, shellTools(w, a.commandEnviron)...)
+	environ := a.commandEnviron
+	tools = append(tools, shellTools(w, environ)...)
+	tools = append(tools, inspectTools(w, environ, a.goos)...)
+	tools = append(tools, procTools(a.procs, w, environ, a.goos, a.redact)...)
+	tools = append(tools, sysTools(w, environ, a.goos, a.home, a.out.Now, a.sysState)...)
+	tools = append(tools, gitTools(w, environ, a.goos, a.out.Now)...)
 	tools = append(tools, askTools(person)...)
 	tools = append(tools, findTools(func() (toolFinder, error) { return a.toolbox() })...)
 	tools = append(tools, policyTools(func() (policyForeseer, error) { return a.toolbox() })...)
 	tools = append(tools, modelTools(a.models())...)
 	return append(tools, mcpTools(a.bridge, a.goos)...), nil
+}
+
+// sysState is what sys_info says of this run. What cannot be found out is said in a note.
+func (a *app) sysState(ctx context.Context) sysState {
+	s := sysState{Version: version, Mode: string(a.policy.mode()), Root: a.root, Home: a.home}
+	note := func(err error) {
+		if err != nil {
+			s.Notes = append(s.Notes, err.Error())
+		}
+	}
+	if m, err := a.models().inUse(ctx); err == nil {
+		s.Model = m.Name + "/" + m.Endpoint.Model
+	} else if !errors.Is(err, errNoModel) {
+		note(err)
+	}
+	var err error
+	s.Profile, err = a.profile(ctx)
+	note(err)
+	v, err := a.vault(ctx)
+	note(err)
+	if err != nil {
+		return s
+	}
+	rows, err := v.servers(ctx)
+	note(err)
+	for _, row := range rows {
+		s.Servers = append(s.Servers, sysServer{row.Name, row.Transport, row.Profiles[s.Profile]})
+	}
+	return s
 }
 
 // toolbox makes the registry on first use.

@@ -360,7 +360,8 @@ func (p *fakePlay) do(steps []fakeStep, id json.RawMessage) {
 	}
 }
 
-// fakeStdioParent stands in for a tai that gets killed: it starts three servers, one through a wrapper, and a command of shell_run, and waits for ever.
+// fakeStdioParent stands in for a tai that gets killed: it starts three servers, one through a wrapper, a background command and a command of
+// shell_run, and waits for ever.
 func fakeStdioParent() {
 	dir := os.Getenv("TAI_FAKE_DIR")
 	exe, err := os.Executable()
@@ -383,7 +384,15 @@ func fakeStdioParent() {
 			panic(err)
 		}
 	}
-	b, err := json.Marshal(fakeStdio{Start: []fakeStep{{PidFile: filepath.Join(dir, "4")}}, AtEOF: []fakeStep{{SleepMS: 60_000}}})
+	b, err := json.Marshal(fakeStdio{Start: []fakeStep{{IgnoreTerm: true, PidFile: filepath.Join(dir, "5")}}, AtEOF: []fakeStep{{SleepMS: 60_000}}})
+	if err != nil {
+		panic(err)
+	}
+	background := procSpec{Argv: []string{"/bin/sh", "-c", `"$0"; exit $?`, exe}, Env: []string{"TAI_TEST_FAKE=stdio", "TAI_FAKE_STDIO=" + string(b)}}
+	if _, err := newProcManager(time.Now).start(background); err != nil {
+		panic(err)
+	}
+	b, err = json.Marshal(fakeStdio{Start: []fakeStep{{PidFile: filepath.Join(dir, "4")}}, AtEOF: []fakeStep{{SleepMS: 60_000}}})
 	if err != nil {
 		panic(err)
 	}

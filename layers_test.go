@@ -47,6 +47,8 @@ var layerOf = map[string]float64{
 	"vault_models.go": 1.2, "chat_find.go": 1.3, "tool_model.go": 4.0, "cmd_model.go": 6.3,
 	"diff_unified.go": 0.05, "patch_parse.go": 0.1, "patch_apply.go": 3.65, "edit_text.go": 3.6, "vault_changes.go": 1.1, "tool_places.go": 3.6, "tool_trash.go": 3.65,
 	"tool_change.go": 3.7, "tool_plan.go": 3.8, "tool_undo.go": 4.0, "tool_move.go": 4.0, "tool_write.go": 4.1, "tool_patch.go": 4.2, "tool_list.go": 4.1, "tool_family.go": 4.3,
+	"proc_output.go": 0.0, "proc.go": 1.0, "git_parse.go": 0.1, "sys_disk.go": 0.0, "sys_disk_windows.go": 0.0, "sys_disk_other.go": 0.0, "git.go": 4.05,
+	"tool_inspect.go": 4.1, "tool_proc.go": 4.1, "tool_sys.go": 4.15, "tool_git.go": 4.12, "tool_git_commit.go": 4.13,
 	"main.go": 7,
 }
 

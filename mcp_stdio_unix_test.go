@@ -257,7 +257,7 @@ func TestSTD17ParentKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	var pids []int
-	for i := range 4 {
+	for i := range 5 {
 		pids = append(pids, stdioPid(t, filepath.Join(dir, strconv.Itoa(i+1))))
 	}
 	for _, pid := range pids {

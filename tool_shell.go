@@ -32,7 +32,7 @@ const (
 
 // shellTools gives shell_run over w. environ gives the variables that commands start with.
 func shellTools(w workspace, environ func() []string) []tool {
-	s := shellRunner{workspace: w, environ: environ, goos: runtime.GOOS, grace: shellGrace, unit: time.Second}
+	s := newShellRunner(w, environ, runtime.GOOS)
 	return []tool{{
 		Name: "shell_run", Family: "shell", Core: true,
 		Description: "Run a command line in a shell, bounded in time and output. Nothing lives on between calls: pass cwd and env each time; background processes end with the command.",
@@ -43,7 +43,16 @@ func shellTools(w workspace, environ func() []string) []tool {
 "stdin":{"type":"string","maxLength":%d,"description":"Text for standard input (default: none)."},
 "timeout_s":{"type":"integer","minimum":1,"maximum":%d,"description":"Seconds after which the command is ended (default %d)."}}}`,
 			shellMaxCommand, shellMaxStdin, shellMaxTime, int(shellTime/time.Second))),
-		Output: json.RawMessage(`{"type":"object","properties":{
+		Output: shellResultSchema(),
+		Hints:  toolHints{Destructive: true},
+		judge:  s.judge,
+		run:    s.run,
+	}}
+}
+
+// shellResultSchema describes the result of one command.
+func shellResultSchema() json.RawMessage {
+	return json.RawMessage(`{"type":"object","properties":{
 "exit":{"type":"integer","description":"Exit status, -1 if a signal ended the command."},
 "status":{"type":"string","description":"How the command ended, in words."},
 "timed_out":{"type":"boolean","description":"It was ended at the time limit."},
@@ -51,11 +60,7 @@ func shellTools(w workspace, environ func() []string) []tool {
 "output":{"type":"array","description":"Output in the order it came.","items":{"type":"object","properties":{"stream":{"type":"string"},"text":{"type":"string"}}}},
 "left_out":{"type":"integer","description":"Bytes of output left out in the middle."},
 "record":{"type":"string","description":"Where the whole result is kept if it was too long."},
-"size":{"type":"integer","description":"Bytes of the whole result."}}}`),
-		Hints: toolHints{Destructive: true},
-		judge: s.judge,
-		run:   s.run,
-	}}
+"size":{"type":"integer","description":"Bytes of the whole result."}}}`)
 }
 
 type shellRunner struct {
@@ -64,6 +69,10 @@ type shellRunner struct {
 	goos      string
 	grace     time.Duration
 	unit      time.Duration // of timeout_s
+}
+
+func newShellRunner(w workspace, environ func() []string, goos string) shellRunner {
+	return shellRunner{workspace: w, environ: environ, goos: goos, grace: shellGrace, unit: time.Second}
 }
 
 type shellArgs struct {
@@ -96,7 +105,7 @@ func (s shellRunner) judge(c toolCall) policyRequest {
 	if !verdict.Reading {
 		words = [][]string{append([]string{""}, verdict.Paths...)}
 	}
-	if out := s.leavesRoot(words, req.Dir, verdict.Reading); out != "" && verdict.Outside == "" {
+	if out := s.leavesRoot(words, req.Dir, verdict.Reading, true); out != "" && verdict.Outside == "" {
 		req.Outside = true
 		req.Danger = append(req.Danger, "a link leads outside the workspace root, or to credentials: "+visibleLine(out))
 	}
@@ -112,8 +121,8 @@ func (s shellRunner) folder(cwd string) string {
 }
 
 // leavesRoot gives the first word that names something outside the root by way of a symbolic link, which the classifier cannot see (ROO-02);
-// "" if there is none. In a reading command a pattern that cannot be followed counts as such a word.
-func (s shellRunner) leavesRoot(commands [][]string, cwd string, reading bool) string {
+// "" if there is none. In a reading command a pattern that cannot be followed counts as such a word; globs says that a shell expands them.
+func (s shellRunner) leavesRoot(commands [][]string, cwd string, reading, globs bool) string {
 	for _, words := range commands {
 		for _, word := range words[min(1, len(words)):] {
 			if strings.HasPrefix(word, "-") {
@@ -124,7 +133,7 @@ func (s shellRunner) leavesRoot(commands [][]string, cwd string, reading bool) s
 				path = filepath.Join(cwd, path)
 			}
 			paths := []string{path}
-			if strings.ContainsAny(word, "*?[") {
+			if globs && strings.ContainsAny(word, "*?[") {
 				found, err := filepath.Glob(path)
 				if err != nil && reading || len(found) > shellMaxGlob {
 					return word
@@ -145,25 +154,30 @@ func (s shellRunner) leavesRoot(commands [][]string, cwd string, reading bool) s
 // trusted reports whether PATH finds program in a folder that neither the workspace nor everybody can write to (SHL-12). A name that is not
 // found at all runs nothing, unless it is built into the shell.
 func (s shellRunner) trusted(program string) bool {
-	list := ""
-	for _, kv := range s.environ() {
-		if value, ok := strings.CutPrefix(kv, "PATH="); ok {
-			list = value
+	file, ok := s.find(program)
+	return ok || file == ""
+}
+
+// find gives the file that PATH leads to for program, "" if there is none, and whether it lies in a trusted folder. Windows does not say in a
+// folder's mode who may write to it.
+func (s shellRunner) find(program string) (file string, trusted bool) {
+	env := s.environ()
+	for _, dir := range filepath.SplitList(envValue(env, "PATH", s.goos)) {
+		for _, ext := range executableExts(env, s.goos) {
+			file = filepath.Join(dir, program+ext)
+			info, err := os.Stat(file)
+			if err != nil || info.IsDir() {
+				continue
+			}
+			p, err := s.workspace.locate(dir)
+			if err != nil || !filepath.IsAbs(dir) || !p.Outside {
+				return file, false
+			}
+			folder, err := os.Stat(dir)
+			return file, err == nil && (s.goos == "windows" || folder.Mode().Perm()&0o002 == 0)
 		}
 	}
-	for _, dir := range filepath.SplitList(list) {
-		info, err := os.Stat(filepath.Join(dir, program))
-		if err != nil || info.IsDir() {
-			continue
-		}
-		p, err := s.workspace.locate(dir)
-		if err != nil || !filepath.IsAbs(dir) || !p.Outside {
-			return false
-		}
-		folder, err := os.Stat(dir)
-		return err == nil && folder.Mode().Perm()&0o002 == 0
-	}
-	return true
+	return "", false
 }
 
 func (s shellRunner) run(ctx context.Context, c toolCall) (toolResult, error) {
@@ -171,22 +185,12 @@ func (s shellRunner) run(ctx context.Context, c toolCall) (toolResult, error) {
 	if err := json.Unmarshal(c.Args, &args); err != nil {
 		return toolResult{}, err
 	}
-	dir, err := s.workspace.locate(args.Cwd)
-	if err == nil {
-		err = dir.check(c.outside)
-	}
-	if err != nil {
-		return toolResult{}, fmt.Errorf("cwd: %w", err)
-	}
-	env, err := s.env(args.Env)
+	dir, env, err := s.place(c, args.Command, args.Cwd, args.Env)
 	if err != nil {
 		return toolResult{}, err
 	}
 	if !s.judge(c).Destructive {
 		env = append(env, gitQuiet()...)
-	}
-	if strings.ContainsRune(args.Command, 0) {
-		return toolResult{}, errors.New("command holds a NUL byte")
 	}
 	limit := shellTime
 	if args.Timeout > 0 {
@@ -194,21 +198,58 @@ func (s shellRunner) run(ctx context.Context, c toolCall) (toolResult, error) {
 	}
 	inner, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	argv := []string{"/bin/sh", "-c", args.Command}
-	if s.goos == "windows" {
-		argv = []string{"cmd", "/c", args.Command}
-	}
+	argv := s.argv(args.Command)
 	cmd := exec.CommandContext(inner, argv[0], argv[1:]...)
 	cmd.Dir, cmd.Env = dir.Abs, env
 	if args.Stdin != nil {
 		cmd.Stdin = strings.NewReader(*args.Stdin)
 	}
+	return s.outcome(ctx, inner, cmd, limit)
+}
+
+// outcome runs cmd, which belongs to inner, and gives its result.
+func (s shellRunner) outcome(ctx, inner context.Context, cmd *exec.Cmd, limit time.Duration) (toolResult, error) {
 	out := &shellOutput{}
+	end, err := s.finish(ctx, inner, cmd, out)
+	if err != nil {
+		return toolResult{}, err
+	}
+	if end.timedOut {
+		end.status += fmt.Sprintf(", ended at its time limit of %s", limit)
+	}
+	return out.result(end), nil
+}
+
+// place checks what a command is to run with: its text, its folder and the call's variables.
+func (s shellRunner) place(c toolCall, command, cwd string, extra map[string]string) (dir place, env []string, err error) {
+	dir, err = s.workspace.locate(cwd)
+	if err == nil {
+		err = dir.check(c.outside)
+	}
+	if err != nil {
+		return place{}, nil, fmt.Errorf("cwd: %w", err)
+	}
+	if env, err = s.env(extra); err == nil && strings.ContainsRune(command, 0) {
+		err = errors.New("command holds a NUL byte")
+	}
+	return dir, env, err
+}
+
+// argv gives the words that run a command line.
+func (s shellRunner) argv(command string) []string {
+	if s.goos == "windows" {
+		return []string{"cmd", "/c", command}
+	}
+	return []string{"/bin/sh", "-c", command}
+}
+
+// finish runs cmd, which belongs to inner, and says how it ended. An error means that it did not start.
+func (s shellRunner) finish(ctx, inner context.Context, cmd *exec.Cmd, out *shellOutput) (shellEnd, error) {
 	start := time.Now()
-	err = s.wait(cmd, out)
+	err := s.wait(cmd, out)
 	took := time.Since(start)
 	if cmd.ProcessState == nil {
-		return toolResult{}, fmt.Errorf("start the command: %w", err)
+		return shellEnd{}, fmt.Errorf("start the command: %w", err)
 	}
 	end := shellEnd{exit: cmd.ProcessState.ExitCode(), status: cmd.ProcessState.String(), took: took}
 	switch {
@@ -216,21 +257,25 @@ func (s shellRunner) run(ctx context.Context, c toolCall) (toolResult, error) {
 		end.status += ", interrupted"
 		end.failed = true
 	case inner.Err() != nil && err != nil:
-		end.status += fmt.Sprintf(", ended at its time limit of %s", limit)
 		end.failed, end.timedOut = true, true
 	case errors.Is(err, exec.ErrWaitDelay):
 		end.status += ", and a process it left running was ended"
 	}
-	return out.result(end), nil
+	return end, nil
 }
 
-// wait runs cmd in a group of its own and ends the whole group before it returns. The thread that starts the child stays locked to it until
-// then, which is what ownGroup asks for.
+// wait runs cmd with its output collected in out.
 func (s shellRunner) wait(cmd *exec.Cmd, out *shellOutput) error {
+	cmd.Stdout, cmd.Stderr = out.stream("stdout"), out.stream("stderr")
+	return s.waitGroup(cmd)
+}
+
+// waitGroup runs cmd in a group of its own and ends the whole group before it returns. The thread that starts the child stays locked to it
+// until then, which is what ownGroup asks for.
+func (s shellRunner) waitGroup(cmd *exec.Cmd) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	ownGroup(cmd)
-	cmd.Stdout, cmd.Stderr = out.stream("stdout"), out.stream("stderr")
 	cmd.WaitDelay = s.grace
 	cmd.Cancel = func() error { return terminate(cmd.Process.Pid) }
 	if err := cmd.Start(); err != nil {
@@ -323,6 +368,24 @@ func (o *shellOutput) add(p shellPart) {
 	}
 }
 
+// flush keeps the last lines that have no end; o.mu is held.
+func (o *shellOutput) flush() {
+	for _, name := range []string{"stdout", "stderr"} {
+		if rest := o.partial[name]; len(rest) > 0 {
+			o.add(shellPart{name, string(rest)})
+		}
+	}
+	o.partial = nil
+}
+
+// all gives what was kept of a command that has ended.
+func (o *shellOutput) all() []shellPart {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.flush()
+	return slices.Concat(o.head, o.tail)
+}
+
 // shellEnd is how a command ended.
 type shellEnd struct {
 	exit             int
@@ -335,12 +398,7 @@ type shellEnd struct {
 func (o *shellOutput) result(end shellEnd) toolResult {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, name := range []string{"stdout", "stderr"} {
-		if rest := o.partial[name]; len(rest) > 0 {
-			o.add(shellPart{name, string(rest)})
-		}
-	}
-	o.partial = nil
+	o.flush()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s after %s", end.status, end.took.Round(time.Millisecond))
 	if len(o.head) == 0 {
