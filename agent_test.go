@@ -163,7 +163,7 @@ func TestAgentTurn(t *testing.T) {
 	if last.System != "sys" || strings.Join(names, " ") != "echo change mcp_files_read" {
 		t.Errorf("system %q, tools %v", last.System, names)
 	}
-	if sessions, err := rig.box.vault.sessions(t.Context(), 1); err != nil || sessions[0].Title != "do it" || sessions[0].Profile != "default" {
+	if sessions, _, err := rig.box.vault.sessions(t.Context(), sessionQuery{Limit: 1}); err != nil || sessions[0].Title != "do it" || sessions[0].Profile != "default" {
 		t.Errorf("session %+v, %v", sessions, err)
 	}
 	if got := strings.Join(rig.box.events(t), " "); got != "requested started completed" {
@@ -261,14 +261,14 @@ func TestAgentStepBound(t *testing.T) {
 		return chatReply{Calls: []chatToolCall{{fmt.Sprint("c", n), "echo", "{}"}}}, nil
 	}
 	rig := newAgentRig(t, modePrompt, agentTools(), slices.Repeat([]func(chatRequest) (chatReply, error){again}, 10)...)
-	rig.MaxSteps = 3
+	rig.Bounds.Steps = 3
 	res, err := rig.runTurn(t.Context(), "go")
 	if !errors.Is(err, errStepBound) || res.Steps != 3 || len(rig.model.requests) != 3 {
 		t.Errorf("%+v, %v after %d requests", res, err, len(rig.model.requests))
 	}
 	agentValid(t, rig.history)
-	if newAgent(agentConfig{}).MaxSteps != agentMaxSteps || agentMaxSteps != 50 {
-		t.Errorf("the bound is %d", newAgent(agentConfig{}).MaxSteps)
+	if newAgent(agentConfig{}).Bounds.Steps != agentMaxSteps || agentMaxSteps != 50 {
+		t.Errorf("the bound is %d", newAgent(agentConfig{}).Bounds.Steps)
 	}
 }
 
@@ -286,7 +286,7 @@ func TestAgentCutReply(t *testing.T) {
 	if res, err := rig.runTurn(t.Context(), "go"); err != nil || res.Text != "whole" {
 		t.Errorf("%+v, %v", res, err)
 	}
-	want := []string{"user go", "assistant half an/[cut off here]", "user go", "user go", "assistant whole"}
+	want := []string{"user go", "assistant half an/[cut off here]", "user go", "assistant [No answer was given: cut.]", "user go", "assistant whole"}
 	if got := rig.kept(); !slices.Equal(got, want) {
 		t.Errorf("kept %q, want %q", got, want)
 	}
@@ -326,7 +326,7 @@ func TestF25AgentResume(t *testing.T) {
 		return toolResult{Text: "ran"}, nil
 	})
 	box := newToolsBox(t, modePrompt, nil, count)
-	id, err := box.vault.createSession(t.Context(), "default", "t")
+	id, err := box.vault.createSession(t.Context(), sessionInfo{Profile: "default", Title: "t"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -362,7 +362,7 @@ func TestF25AgentResume(t *testing.T) {
 	if err := rig.resume(t.Context(), " "+strings.ToUpper(id)); err != nil { // as it is spoken
 		t.Fatal(err)
 	}
-	if res, err := rig.runTurn(t.Context(), "go on"); err != nil || res.Session != id || len(rig.model.requests[0].Messages) != 6 {
+	if res, err := rig.runTurn(t.Context(), "go on"); err != nil || res.Session != id || len(rig.model.requests[0].Messages) != 7 {
 		t.Errorf("%+v, %v", res, err)
 	}
 	if err := agentRigOver(box).resume(t.Context(), "s-none"); !errors.Is(err, errNotFound) {
@@ -545,11 +545,11 @@ func TestAgentOverTheWire(t *testing.T) {
 
 func TestAgentSystem(t *testing.T) {
 	day := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
-	got := agentSystem("/srv/app", "linux", day, " Use tabs.\n")
+	got := agentSystem("/srv/app", "linux", day, []projectNote{{"AGENTS.md", "Use tabs."}})
 	if !strings.Contains(got, "/srv/app") || !strings.Contains(got, "2026-05-04") || !strings.HasSuffix(got, "\nUse tabs.") {
 		t.Errorf("%q", got)
 	}
-	if got != agentSystem("/srv/app", "linux", day.Add(time.Hour), " Use tabs.\n") {
+	if got != agentSystem("/srv/app", "linux", day.Add(time.Hour), []projectNote{{"AGENTS.md", "Use tabs."}}) {
 		t.Error("the system text changes within a day")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -254,22 +255,40 @@ func absolute(path, dir string) string {
 
 // checkedWriter remembers that something could not be written, so that a command whose answer went nowhere does not end well.
 type checkedWriter struct {
-	w   io.Writer
-	err error
+	w      io.Writer
+	err    error
+	broken func() // told once of the first fault; may be nil
 }
 
 func (c *checkedWriter) Write(b []byte) (int, error) {
 	n, err := c.w.Write(b)
 	if err != nil && c.err == nil {
 		c.err = err
+		if c.broken != nil {
+			c.broken()
+		}
 	}
 	return n, err
 }
 
+// errOutputGone is the fault of an output whose reader went away, as head does when it has enough.
+var errOutputGone = errors.New("the reader of the output is gone")
+
+// outcome is what a command came to whose answer went here: a reader that is gone explains every other failure.
+func (c *checkedWriter) outcome(err error) error {
+	if fault := c.fault(); err == nil || errors.Is(fault, errOutputGone) {
+		return fault
+	}
+	return err
+}
+
 // fault is what kept the answer from being written.
 func (c *checkedWriter) fault() error {
-	if c.err == nil {
+	switch {
+	case c.err == nil:
 		return nil
+	case errors.Is(c.err, syscall.EPIPE):
+		return errOutputGone
 	}
 	return fmt.Errorf("write the answer: %w", c.err)
 }

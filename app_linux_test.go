@@ -50,9 +50,7 @@ func TestCLIPipes(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(r.dir, "AGENTS.md"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var stderr bytes.Buffer
-	c := &invocation{app: &app{root: r.dir, stderr: &stderr}}
-	if got := c.projectNotes(t.Context()); got != "" || !strings.Contains(stderr.String(), "is no regular file") {
-		t.Errorf("AGENTS.md = %q, stderr %q", got, stderr.String())
+	if got, faults := projectNotes(t.Context(), r.dir, ""); len(got) > 0 || len(faults) != 1 || !strings.Contains(faults[0].Error(), "is no regular file") {
+		t.Errorf("AGENTS.md = %q, %v", got, faults)
 	}
 }

@@ -89,7 +89,7 @@ func TestTurnSinksMask(t *testing.T) {
 		s.toolStarted(chatToolCall{ID: "c", Name: "echo", Args: `{"a":"` + value + `"}`})
 		s.notice("retry with " + value)
 		s.textDelta("sink-v")
-		s.flush()
+		s.finish()
 	}
 	if err := doc.completed(turnResult{Text: "it is " + value}); err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestTurnSinksMask(t *testing.T) {
 			t.Errorf("shown: %s", got)
 		}
 	}
-	if want := "it is [secret:S], and sink-sink-v"; out.String() != want {
+	if want := "it is [secret:S], and sink-sink-v\n"; out.String() != want {
 		t.Errorf("answer %q, want %q", out.String(), want)
 	}
 	first, _, _ := strings.Cut(lines.String(), `"tool_started"`)

@@ -16,13 +16,15 @@ const (
 )
 
 // repairHistory makes any list of messages one that endpoints take: after an assistant message exactly one result for each of its calls, in
-// their order; results of no call and empty answers are dropped. missing holds the results made up, for calls at the end.
+// their order; results of no call and empty answers are dropped. A result that stands further down, since two tai wrote at once, is
+// found there. missing holds the results made up, for calls at the end.
 func repairHistory(msgs []chatMessage) (fixed, missing []chatMessage) {
+	late := lateResults(msgs)
 	for i := 0; i < len(msgs); {
 		m := msgs[i]
 		i++
 		switch {
-		case m.Role == roleTool, m.Role == roleAssistant && m.Content == "" && len(m.Calls) == 0:
+		case m.Role == roleTool, m.Role == roleAssistant && strings.TrimSpace(m.Content) == "" && len(m.Calls) == 0:
 			continue
 		case len(m.Calls) == 0:
 			if m.Role == roleAssistant {
@@ -37,22 +39,50 @@ func repairHistory(msgs []chatMessage) (fixed, missing []chatMessage) {
 		for ; i < len(msgs) && msgs[i].Role != roleAssistant; i++ {
 			if msgs[i].Role != roleTool {
 				others = append(others, msgs[i])
-			} else if _, twice := results[msgs[i].CallID]; !twice {
+			} else if have, twice := results[msgs[i].CallID]; !twice || have.Content == chatUnknown {
 				results[msgs[i].CallID] = msgs[i]
 			}
 		}
 		missing = nil
+		answered := map[string]bool{}
 		for _, c := range m.Calls {
 			r, ok := results[c.ID]
+			if !ok || r.Content == chatUnknown {
+				if l, found := late[c.ID]; found {
+					r, ok = l, true
+				}
+			}
 			if !ok {
 				r = chatMessage{Role: roleTool, CallID: c.ID, Content: chatUnknown, IsError: true}
 				missing = append(missing, r)
 			}
-			fixed = append(fixed, r)
+			if !answered[c.ID] { // one result an id, whatever an older version kept
+				fixed = append(fixed, r)
+			}
+			answered[c.ID] = true
 		}
 		fixed = append(fixed, others...)
 	}
 	return fixed, missing
+}
+
+// lateResults gives the real results of calls whose id stands once in the whole session.
+func lateResults(msgs []chatMessage) map[string]chatMessage {
+	calls, late := map[string]int{}, map[string]chatMessage{}
+	for _, m := range msgs {
+		for _, c := range m.Calls {
+			calls[c.ID]++
+		}
+		if _, twice := late[m.CallID]; m.Role == roleTool && m.Content != chatUnknown && !twice && calls[m.CallID] > 0 {
+			late[m.CallID] = m
+		}
+	}
+	for id := range late {
+		if calls[id] > 1 {
+			delete(late, id)
+		}
+	}
+	return late
 }
 
 // wireHistory gives the messages as a request has them: repaired, nothing empty, the person's and the model's in turn, ids and names of calls

@@ -29,6 +29,8 @@ type chatMessage struct {
 	Calls   []chatToolCall `json:"calls,omitempty"`    // assistant: what it wants done
 	CallID  string         `json:"call_id,omitempty"`  // tool: which call this answers
 	IsError bool           `json:"is_error,omitempty"` // tool: the call failed or was refused
+
+	seq int // of the row that keeps it, 0 for none; the history's own, never sent
 }
 
 // chatToolCall is one call as the model wrote it. Args is its text, which need not be JSON.

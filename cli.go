@@ -22,10 +22,17 @@ const (
 	exitInterrupted = 130 // by the person
 )
 
-// flagSpec declares one flag. Value names what follows it; "" means a switch. Many flags may be given more than once.
+// flagSpec declares one flag. Value names what follows it; "" means a switch. Many flags may be given more than once. Fits is set for a flag whose
+// value may be left out: the next word is the value if it fits.
 type flagSpec struct {
 	Name, Value, Help string
 	Many              bool
+	Fits              func(word string) bool
+}
+
+// takes reports whether the word after the flag is its value, where it stands without an equals sign.
+func (f flagSpec) takes(words []string) bool {
+	return f.Value != "" && (f.Fits == nil || len(words) > 0 && f.Fits(words[0]))
 }
 
 // dashed is the flag as it is written: -o, --json.
@@ -92,6 +99,8 @@ func parseWords(words []string, specs []flagSpec) (args, rest []string, dash boo
 		switch {
 		case spec.Value == "" && inline:
 			return nil, nil, false, nil, usageError("", "flag %s takes no value", spec.dashed())
+		case !inline && spec.Value != "" && !spec.takes(words[i+1:]):
+			value = ""
 		case spec.Value != "" && !inline && i+1 >= len(words):
 			return nil, nil, false, nil, usageError("", "flag %s needs %s", spec.dashed(), spec.Value)
 		case spec.Value != "" && !inline && isFlag(words[i+1], specs):

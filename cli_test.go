@@ -266,7 +266,13 @@ func TestCLIUsage(t *testing.T) {
 		{[]string{"audit", "verify", "no-such-run"}, []string{"no such run or file", "hint: tai audit list"}},
 		{[]string{"mcp", "list", "--x\x1b[2J"}, []string{`unknown flag --x\u001b[2J`}},
 		{[]string{}, []string{"nothing to do", "hint:"}},
-		{[]string{"what is this?"}, []string{"OPENAI_API_KEY", "hint:"}},
+		{[]string{"what is this?"}, []string{"OPENAI_API_KEY"}},
+		{[]string{"--resume", "go on"}, []string{"needs the id of a session", "hint: tai session list"}},
+		{[]string{"--resume", "--continue", "go on"}, []string{"exclude each other"}},
+		{[]string{"--max-steps", "0", "x"}, []string{"--max-steps takes a whole number from 1"}},
+		{[]string{"--max-tokens", "many", "x"}, []string{"--max-tokens takes a whole number"}},
+		{[]string{"--max-time", "5", "x"}, []string{"--max-time takes a time from 1s", "hint: 90s"}},
+		{[]string{"--window", "10", "x"}, []string{"--window takes a whole number"}},
 	} {
 		got := r.tai(tc.words...)
 		got.fails(exitUsage, append(tc.texts, "tai: ")...)

@@ -26,6 +26,13 @@ type command struct {
 	Run     func(context.Context, *invocation) error
 }
 
+// turnSetup is how the turns of this run are to go.
+type turnSetup struct {
+	bounds  turnBounds
+	window  int
+	session string // to go on with; "" for a new one
+}
+
 // invocation is one command being run, from the shell or from the prompt.
 type invocation struct {
 	*app
@@ -35,6 +42,7 @@ type invocation struct {
 	dash  bool     // whether there was a --
 	flags map[string][]string
 	json  bool            // one JSON document on stdout
+	turn  turnSetup       // of the prompt
 	life  context.Context // of the run; an interrupt ends Run's context, not this one
 }
 

@@ -75,7 +75,7 @@ func plainWords(words []string, prompt command) []string {
 			continue
 		}
 		name := strings.TrimLeft(w, "-")
-		if slices.ContainsFunc(slices.Concat(prompt.Flags, globalFlags()), func(f flagSpec) bool { return f.Name == name && f.Value != "" }) {
+		if slices.ContainsFunc(slices.Concat(prompt.Flags, globalFlags()), func(f flagSpec) bool { return f.Name == name && f.takes(words[i+1:]) }) {
 			i++
 		}
 	}
@@ -175,7 +175,7 @@ func (c *invocation) checkCount() error {
 
 // commands is the whole tree. What is not in it does not exist.
 func commands() []command {
-	all := slices.Concat(mcpCommands(), mcpCallCommands(), toolCommands(), approvalCommands(), vaultCommands(), vaultCheckCommands(), modelCommands(), sealCommands(), auditCommands(), auditReportCommands())
+	all := slices.Concat(mcpCommands(), mcpCallCommands(), toolCommands(), approvalCommands(), vaultCommands(), vaultCheckCommands(), modelCommands(), sealCommands(), auditCommands(), auditReportCommands(), sessionCommands())
 	help := command{Path: "help", Args: "[COMMAND]", Short: "list the commands, or show one", Example: "tai help mcp add", Max: -1, Alone: true}
 	help.Run = func(_ context.Context, c *invocation) error {
 		return printHelp(c.stdout, commands(), command{}, strings.Join(c.args, " "))

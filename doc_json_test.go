@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -331,6 +333,7 @@ func docVault(t *testing.T, r *docRig, do func(int, string, ...string) string) {
 	if err := v.close(); err != nil {
 		t.Fatal(err)
 	}
+	docSessions(t, r, do)
 	do(0, "", "record", "list")
 	do(0, "", "record", "show", rec.ID)
 	do(0, "", "record", "search", "invoice")
@@ -386,6 +389,28 @@ func docVault(t *testing.T, r *docRig, do func(int, string, ...string) string) {
 	do(0, "", "mcp", "list")
 }
 
+// docSessions runs the commands about sessions over one with every kind of row.
+func docSessions(t *testing.T, r *docRig, do func(int, string, ...string) string) {
+	t.Helper()
+	v, err := openVault(t.Context(), r.home, vaultWrite, time.Now, vaultKeys{Dir: filepath.Join(configFolder(outside{Getenv: func(k string) string { return r.env[k] }, GOOS: runtime.GOOS}), "keys")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := v.createSession(t.Context(), sessionInfo{Profile: profileDefault, Root: r.dir, Title: "tea"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = v.appendMessages(t.Context(), id, []storedMessage{{Role: "user", Content: "tea?"}, {Role: "assistant", ToolCalls: json.RawMessage(`[{"id":"c","name":"n","args":"{}"}]`)},
+		{Role: "tool", ToolCallID: "c", Content: "no", Meta: json.RawMessage(`{"is_error":true}`)}, {Role: roleCompact, Content: "s", Meta: json.RawMessage(`{"compaction":{"keep_from":2,"clip":9,"by":"model","tokens":5}}`)}})
+	if err := cmp.Or(err, v.close()); err != nil {
+		t.Fatal(err)
+	}
+	do(0, "", "session", "list")
+	do(0, "", "session", "show", id)
+	do(0, "", "session", "export", id)
+	do(0, "", "session", "delete", id)
+}
+
 // TestDocEvents holds the lines of a turn with --json to mcp.md.
 func TestDocEvents(t *testing.T) {
 	shapes := map[string]*docShape{}
@@ -405,6 +430,14 @@ func TestDocEvents(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
 	}
+	model.mu.Lock()
+	model.answers = []func(http.ResponseWriter){chatStream(1<<16, chatCall(0, "c1", "shell_run", `{"command":"rm x"}`), chatStop("tool_calls"), "[DONE]")}
+	model.mu.Unlock()
+	code, failed, errs := r.run("", "--json", "--max-steps", "1", "do it")
+	if code != exitRefused {
+		t.Fatalf("exit %d: %s%s", code, failed, errs)
+	}
+	out += failed
 	var notice bytes.Buffer
 	var noMask *redactor
 	(&jsonSink{out: &notice, redact: noMask.text, mask: noMask.stream()}).notice("x")

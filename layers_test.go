@@ -49,6 +49,8 @@ var layerOf = map[string]float64{
 	"tool_change.go": 3.7, "tool_plan.go": 3.8, "tool_undo.go": 4.0, "tool_move.go": 4.0, "tool_write.go": 4.1, "tool_patch.go": 4.2, "tool_list.go": 4.1, "tool_family.go": 4.3,
 	"proc_output.go": 0.0, "proc.go": 1.0, "git_parse.go": 0.1, "sys_disk.go": 0.0, "sys_disk_windows.go": 0.0, "sys_disk_other.go": 0.0, "git.go": 4.05,
 	"tool_inspect.go": 4.1, "tool_proc.go": 4.1, "tool_sys.go": 4.15, "tool_git.go": 4.12, "tool_git_commit.go": 4.13,
+	"agent_history.go": 4.9, "agent_shorten.go": 4.92, "agent_calls.go": 5.1, "agent_tools.go": 5.1, "agent_compact.go": 5.1, "agent_notes.go": 5.95, "turn_sink.go": 6.22,
+	"cmd_session.go": 6.26, "cmd_prompt.go": 6.52, "cmd_repl.go": 6.53,
 	"main.go": 7,
 }
 

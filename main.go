@@ -28,6 +28,7 @@ func main() {
 	// Terminate and interrupt (in execute) end the run through its contexts, so that servers, log and vault are closed in order.
 	// A second one ends tai at once, should that hang; what guards the servers then ends them. SIGTSTP is left alone: once a Go
 	// program asks for it, it can no longer be stopped by it.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // read by nobody: a reader of stdout that went away is a failed write, not the end
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	code := run(ctx, os.Args[1:], outside{
@@ -62,6 +63,9 @@ func run(ctx context.Context, words []string, out outside) int {
 	if q, ok := errors.AsType[errQuiet](err); ok {
 		return q.Exit
 	}
+	if errors.Is(err, errOutputGone) || inv == nil && errors.Is(err, syscall.EPIPE) { // nobody is there to be told
+		return exitFailed
+	}
 	return tell(err, asJSON, out.Stdout, out.Stderr)
 }
 
@@ -72,7 +76,7 @@ func execute(ctx context.Context, inv *invocation, out outside) error {
 	}
 	if inv.cmd.Alone || inv.given("version") {
 		inv.app, inv.json, inv.life = &app{out: out, stdout: &checkedWriter{w: out.Stdout}, stderr: out.Stderr}, inv.given("json"), ctx
-		return cmp.Or(inv.cmd.Run(ctx, inv), inv.stdout.fault())
+		return inv.stdout.outcome(inv.cmd.Run(ctx, inv))
 	}
 	a, err := openApp(out, inv.flags, inv.cmd.Store, cmp.Or(inv.cmd.Origin, "cli"))
 	if err != nil {
@@ -94,13 +98,13 @@ func execute(ctx context.Context, inv *invocation, out outside) error {
 	if err == nil {
 		err = inv.cmd.Run(ctx, inv)
 	}
-	err = maskFailure(cmp.Or(err, a.stdout.fault()), a.known.quick)
+	err = maskFailure(a.stdout.outcome(err), a.known.quick)
 	if closeErr := a.close(); closeErr != nil && err == nil {
 		return maskFailure(closeErr, a.known.quick)
 	} else if closeErr != nil {
 		fmt.Fprintln(a.stderr, "tai: "+visible(closeErr.Error()))
 	}
-	if ctx.Err() != nil && err != nil {
+	if ctx.Err() != nil && err != nil && failure(err).Exit != exitInterrupted {
 		return &cliError{Exit: exitInterrupted, Message: "interrupted", err: err}
 	}
 	return err
@@ -108,14 +112,14 @@ func execute(ctx context.Context, inv *invocation, out outside) error {
 
 // promptCommand is tai without a command: the prompt, one turn, or the server.
 func promptCommand() command {
-	return command{Args: `["PROMPT"]`, Short: "the prompt, or one turn", Example: `tai "what changed in this repository today?"`, Max: 1, Store: storeWrite, Origin: "repl", Redacts: true, Flags: []flagSpec{
+	return command{Args: `["PROMPT"]`, Short: "the prompt, or one turn", Example: `tai "what changed in this repository today?"`, Max: 1, Store: storeWrite, Origin: "repl", Redacts: true, Flags: append([]flagSpec{
 		{Name: "p", Help: "one turn with what stands on standard input, then exit"},
 		{Name: "serve-mcp", Value: "KEY", Help: "serve tai's tools over HTTP; KEY, env:NAME or file:PATH"},
 		{Name: "mcp-port", Value: "N", Help: "port of --serve-mcp (default TAI_MCP_PORT, else 8765)"},
 		{Name: "mcp-bind", Value: "ADDR", Help: "address of --serve-mcp (default TAI_MCP_BIND, else 127.0.0.1)"},
 		{Name: "allowed-origin", Value: "ORIGIN", Help: "a web origin that may call --serve-mcp", Many: true},
 		{Name: "version", Help: "tai's version"},
-	}, Run: cmdPrompt}
+	}, turnFlags()...), Run: cmdPrompt}
 }
 
 func cmdPrompt(ctx context.Context, c *invocation) error {
@@ -123,6 +127,11 @@ func cmdPrompt(ctx context.Context, c *invocation) error {
 	case c.given("version"):
 		return cmdVersion(ctx, c)
 	case c.given("serve-mcp"):
+		for _, f := range turnFlags() {
+			if c.given(f.Name) {
+				return usageError("start one or the other", "--%s is for the prompt, and --serve-mcp serves", f.Name)
+			}
+		}
 		return serveMCP(ctx, c.app, c.flag("serve-mcp"), c.flags)
 	}
 	return runPrompt(ctx, c)

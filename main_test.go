@@ -93,7 +93,7 @@ func TestCLITurnEvents(t *testing.T) {
 	}
 	r.tai("--json", "--permission-mode", "nonsense", "add").failsJSON(exitUsage)
 	want := []string{"event id name arguments", "event id name isError text duration_ms rule hint", "event id name arguments", "event id name isError text duration_ms rule hint",
-		"event text", "event text session steps usage"}
+		"event text", "event text session steps refused usage"}
 	for i, line := range lines {
 		if got := strings.Join(cliKeys(t, json.RawMessage(line)), " "); got != want[i] {
 			t.Errorf("line %d has %q, want %q: %s", i+1, got, want[i], line)

@@ -108,6 +108,9 @@ func openWord(s string) (start int, typed string) {
 func (c *replCompleter) words(ctx context.Context, words []string, typed string) []candidate {
 	plain := plainWords(words, command{})
 	cmd, used := commandFor(plain, c.commands)
+	if len(plain) == 1 && plain[0] == "resume" {
+		return names(c.stored(ctx, sessionIDs))
+	}
 	if cmd.Run == nil {
 		return c.commandWords(plain)
 	}
@@ -133,7 +136,7 @@ func (c *replCompleter) commandWords(words []string) []candidate {
 		}
 	}
 	if len(words) == 0 {
-		out = append(out, names([]string{"call", "edit", "exit", "history", "quit"})...)
+		out = append(out, names([]string{"call", "compact", "cost", "edit", "exit", "history", "new", "quit", "resume"})...)
 	}
 	return out
 }
@@ -262,7 +265,7 @@ func secretNames(ctx context.Context, v *vault) (out []string, err error) {
 }
 
 func sessionIDs(ctx context.Context, v *vault) (out []string, err error) {
-	list, err := v.sessions(ctx, completeMax)
+	list, _, err := v.sessions(ctx, sessionQuery{Limit: completeMax})
 	for _, s := range list {
 		out = append(out, s.ID)
 	}

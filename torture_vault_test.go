@@ -130,7 +130,7 @@ func (w *tortureWriter) server(ctx context.Context, v *vault) error {
 func (w *tortureWriter) messages(ctx context.Context, v *vault) error {
 	if w.session == "" || w.r.IntN(8) == 0 {
 		name := w.name()
-		id, err := v.createSession(ctx, profileDefault, name)
+		id, err := v.createSession(ctx, sessionInfo{Profile: profileDefault, Title: name})
 		if err != nil {
 			return err
 		}

@@ -65,7 +65,7 @@ func fillVault(t *testing.T, v *vault) {
 	t.Helper()
 	ctx := t.Context()
 	tools := []toolRow{{Tool: "z_last", Description: "d", Hash: strings.Repeat("a", 64)}, {Tool: "a_first", Description: "not granted"}}
-	session, err := v.createSession(ctx, profileDefault, "tea")
+	session, err := v.createSession(ctx, sessionInfo{Profile: profileDefault, Title: "tea"})
 	err = errors.Join(err,
 		v.putSecret(ctx, "", "PLAIN", "value-plain", nil),
 		v.putSecret(ctx, profileDefault, oauthSecretPrefix("files")+"access", "value-token", nil),

@@ -180,11 +180,11 @@ func TestSnippet(t *testing.T) {
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	v, ctx := vaultAt(t, t.TempDir()), t.Context()
-	first, err := v.createSession(ctx, "default", "first")
+	first, err := v.createSession(ctx, sessionInfo{Profile: "default", Title: "first", Root: "/a"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := v.createSession(ctx, "work", "second")
+	second, err := v.createSession(ctx, sessionInfo{Profile: "work", Title: "second", Root: "/b"})
 	if err != nil || !strings.HasPrefix(first, "s-") || first == second {
 		t.Fatalf("ids %q, %q, %v", first, second, err)
 	}
@@ -201,7 +201,7 @@ func TestSessions(t *testing.T) {
 		t.Fatalf("%d messages, %v", len(got), err)
 	}
 	for i, m := range said {
-		m.Seq = i + 1
+		m.Seq, m.Created = i+1, got[i].Created
 		if fmt.Sprintf("%#v", got[i]) != fmt.Sprintf("%#v", m) {
 			t.Errorf("message %d: %#v, want %#v", i, got[i], m)
 		}
@@ -215,11 +215,11 @@ func TestSessions(t *testing.T) {
 	if _, err := v.messages(ctx, "s-none"); !errors.Is(err, errNotFound) {
 		t.Errorf("read of nothing: %v", err)
 	}
-	list, err := v.sessions(ctx, 0)
-	if err != nil || len(list) != 2 || list[0].ID != second || list[1].Messages != 3 || list[1].Title != "first" || list[0].Profile != "work" {
+	list, total, err := v.sessions(ctx, sessionQuery{})
+	if err != nil || len(list) != 2 || total != 2 || list[1].ID != second || list[0].Messages != 3 || list[0].Title != "first" || list[1].Profile != "work" {
 		t.Errorf("sessions %+v, %v", list, err)
 	}
-	if list, err := v.sessions(ctx, 1); err != nil || len(list) != 1 {
+	if list, total, err := v.sessions(ctx, sessionQuery{Limit: 1}); err != nil || len(list) != 1 || total != 2 {
 		t.Errorf("limit: %d, %v", len(list), err)
 	}
 }

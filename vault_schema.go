@@ -7,7 +7,7 @@ import "fmt"
 // vaultMigrations gives the steps from nothing to the newest schema; step n leaves PRAGMA user_version = n. Times are
 // unix seconds.
 func vaultMigrations() []string {
-	return []string{fmt.Sprintf("PRAGMA application_id = %d;\n", vaultAppID) + vaultSchema1, vaultSchema2, vaultSchema3, vaultSchemaChanges}
+	return []string{fmt.Sprintf("PRAGMA application_id = %d;\n", vaultAppID) + vaultSchema1, vaultSchema2, vaultSchema3, vaultSchemaChanges, vaultSchemaPlaces}
 }
 
 // What every vault file has to know of settings.
@@ -75,6 +75,12 @@ CREATE TABLE changes (
 CREATE UNIQUE INDEX changes_steps ON changes (id, step);
 CREATE INDEX changes_sizes ON changes (id, kind, size, created);
 CREATE INDEX changes_kept ON changes (created) WHERE state = 'kept'`
+
+// vaultSchemaPlaces says where a session belongs: its root is the workspace, absolute, its parent the session that started it; both may be
+// empty.
+const vaultSchemaPlaces = `
+ALTER TABLE sessions ADD COLUMN root TEXT NOT NULL DEFAULT '';
+ALTER TABLE sessions ADD COLUMN parent TEXT NOT NULL DEFAULT ''`
 
 // vaultSchema1 holds the four mcp_* tables by the letter of mcp.md. FTS5 keeps no copy of a record's text: an index row has the record's seq.
 const vaultSchema1 = `

@@ -9,24 +9,31 @@ import (
 	"time"
 )
 
-// sessionInfo is one session; Messages is how many it holds.
+// sessionInfo is one session; Messages is how many rows it holds. Root is the workspace, Parent the session that started it.
 type sessionInfo struct {
-	ID, Profile, Title string
-	Messages           int
-	Created, Updated   time.Time
+	ID, Profile, Root, Parent, Title string
+	Messages                         int
+	Created, Updated                 time.Time
 }
 
-// storedMessage is one message of a session. Seq counts from 1; appendMessages gives it.
+// sessionQuery narrows a list of sessions. "" is any; those that another session started are left out. Limit 0 is all.
+type sessionQuery struct {
+	Root, Profile string
+	Limit         int
+}
+
+// storedMessage is one row of a session. Seq counts from 1; appendMessages gives it, and the time.
 type storedMessage struct {
 	Seq           int
+	Created       time.Time
 	Role, Content string
 	ToolCalls     json.RawMessage // as the model sent them; nil when there are none
 	ToolCallID    string          // of the call that this message answers
 	Meta          json.RawMessage // nil when there is none
 }
 
-// createSession starts an empty session and gives its id (s-7k2m).
-func (v *vault) createSession(ctx context.Context, profile, title string) (id string, err error) {
+// createSession starts an empty session and gives its id (s-7k2m). Of s the profile, root, parent and title count.
+func (v *vault) createSession(ctx context.Context, s sessionInfo) (id string, err error) {
 	defer wrapDeed(&err, "create session")
 	err = v.withTx(ctx, func(tx *sql.Tx) error {
 		id, err = v.newID("s-", func(id string) (taken bool, err error) {
@@ -38,24 +45,24 @@ func (v *vault) createSession(ctx context.Context, profile, title string) (id st
 		}
 		now := v.now().Unix()
 		_, err = tx.ExecContext(ctx, `
-			INSERT INTO sessions (id, profile, title, created, updated)
-			VALUES (?, ?, ?, ?, ?)`,
-			id, profile, title, now, now)
+			INSERT INTO sessions (id, profile, title, created, updated, root, parent)
+			VALUES (?, ?, ?, ?, ?, ?, ?)`,
+			id, s.Profile, s.Title, now, now, s.Root, s.Parent)
 		return err
 	})
 	return id, err
 }
 
-// appendMessages adds messages at the end of a session, all or none; errNotFound for an unknown session. Seq of the
-// arguments is not read: two processes that append to one session get numbers of their own.
+// appendMessages adds messages at the end of a session, all or none; errNotFound for an unknown session. It sets the Seq of each: two
+// processes that append to one session get numbers of their own.
 func (v *vault) appendMessages(ctx context.Context, session string, messages []storedMessage) (err error) {
 	defer wrapDeed(&err, "append to session %q", session)
-	return v.withTx(ctx, func(tx *sql.Tx) error {
+	last := 0
+	err = v.withTx(ctx, func(tx *sql.Tx) error {
 		now := v.now().Unix()
 		if err := execOne(ctx, tx, `UPDATE sessions SET updated = ? WHERE id = ?`, now, session); err != nil {
 			return err
 		}
-		var last int
 		err := tx.QueryRowContext(ctx, `SELECT coalesce(max(seq), 0) FROM messages WHERE session = ?`, session).Scan(&last)
 		if err != nil {
 			return err
@@ -71,6 +78,12 @@ func (v *vault) appendMessages(ctx context.Context, session string, messages []s
 		}
 		return nil
 	})
+	for i := range messages {
+		if err == nil {
+			messages[i].Seq = last + 1 + i
+		}
+	}
+	return err
 }
 
 // messages gives a session's messages in order; errNotFound for an unknown session.
@@ -86,12 +99,14 @@ func (v *vault) messages(ctx context.Context, session string) (list []storedMess
 		return eachRow(ctx, tx, func(r *sql.Rows) error {
 			var m storedMessage
 			var calls, meta string
-			err := r.Scan(&m.Seq, &m.Role, &m.Content, &calls, &m.ToolCallID, &meta)
+			var created int64
+			err := r.Scan(&m.Seq, &m.Role, &m.Content, &calls, &m.ToolCallID, &meta, &created)
+			m.Created = time.Unix(created, 0)
 			m.ToolCalls, m.Meta = rawOrNil(calls), rawOrNil(meta)
 			list = append(list, m)
 			return err
 		}, `
-			SELECT seq, role, content, tool_calls, tool_call_id, meta_json
+			SELECT seq, role, content, tool_calls, tool_call_id, meta_json, created
 			FROM messages
 			WHERE session = ?
 			ORDER BY seq`,
@@ -107,27 +122,61 @@ func rawOrNil(s string) json.RawMessage {
 	return json.RawMessage(s)
 }
 
-// sessions lists the sessions last used first, at most limit (0: all).
-func (v *vault) sessions(ctx context.Context, limit int) (list []sessionInfo, err error) {
-	defer wrapDeed(&err, "list sessions")
-	if limit < 1 {
-		limit = -1 // SQLite: no limit
-	}
+const sessionColumns = `id, profile, root, parent, title, created, updated, (SELECT count(*) FROM messages WHERE session = id)`
+
+// scan reads a row of sessionColumns.
+func (s *sessionInfo) scan(row interface{ Scan(...any) error }) error {
+	var created, updated int64
+	err := row.Scan(&s.ID, &s.Profile, &s.Root, &s.Parent, &s.Title, &created, &updated, &s.Messages)
+	s.Created, s.Updated = time.Unix(created, 0), time.Unix(updated, 0)
+	return err
+}
+
+// session gives one session, or errNotFound.
+func (v *vault) session(ctx context.Context, id string) (s sessionInfo, err error) {
+	id = spokenID(id)
+	defer wrapDeed(&err, "read session %q", id)
 	err = v.view(ctx, func(tx *sql.Tx) error {
+		return orNotFound(s.scan(tx.QueryRowContext(ctx, `SELECT `+sessionColumns+` FROM sessions WHERE id = ?`, id)))
+	})
+	return s, err
+}
+
+// sessions lists the sessions last used first, with the number of all that match.
+func (v *vault) sessions(ctx context.Context, q sessionQuery) (list []sessionInfo, total int, err error) {
+	defer wrapDeed(&err, "list sessions")
+	if q.Limit < 1 {
+		q.Limit = -1 // SQLite: no limit
+	}
+	const match = ` FROM sessions WHERE parent = '' AND (?1 = '' OR root = ?1) AND (?2 = '' OR profile = ?2)`
+	err = v.view(ctx, func(tx *sql.Tx) error {
+		if err := tx.QueryRowContext(ctx, `SELECT count(*)`+match, q.Root, q.Profile).Scan(&total); err != nil {
+			return err
+		}
 		return eachRow(ctx, tx, func(r *sql.Rows) error {
 			var s sessionInfo
-			var created, updated int64
-			err := r.Scan(&s.ID, &s.Profile, &s.Title, &created, &updated, &s.Messages)
-			s.Created, s.Updated = time.Unix(created, 0), time.Unix(updated, 0)
+			err := s.scan(r)
 			list = append(list, s)
 			return err
 		}, `
-			SELECT id, profile, title, created, updated,
-				(SELECT count(*) FROM messages WHERE session = id)
-			FROM sessions
-			ORDER BY updated DESC, seq DESC
-			LIMIT ?`,
-			limit)
+			SELECT `+sessionColumns+match+`
+			ORDER BY updated DESC, (SELECT max(rowid) FROM messages WHERE session = id) DESC, seq DESC
+			LIMIT ?3`,
+			q.Root, q.Profile, q.Limit)
 	})
-	return list, err
+	return list, total, err
+}
+
+// deleteSession drops a session with its messages and those that it started; errNotFound for an unknown one. Kept results stay.
+func (v *vault) deleteSession(ctx context.Context, id string) (err error) {
+	id = spokenID(id)
+	defer wrapDeed(&err, "delete session %q", id)
+	return v.withTx(ctx, func(tx *sql.Tx) error {
+		const below = `
+			WITH RECURSIVE below(id) AS (SELECT ? UNION SELECT s.id FROM sessions AS s JOIN below ON s.parent = below.id)`
+		if _, err := tx.ExecContext(ctx, below+` DELETE FROM messages WHERE session IN below`, id); err != nil {
+			return err
+		}
+		return execOne(ctx, tx, below+` DELETE FROM sessions WHERE id IN below`, id)
+	})
 }

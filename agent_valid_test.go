@@ -1,0 +1,169 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// agentStrict holds a history to what the strictest endpoints want of one: the roles take turns, each call has exactly one result, in order and
+// right behind it, ids are of one form and stand once, names fit, nothing is blank, and the person or a result comes last.
+func agentStrict(msgs []chatMessage) error {
+	ids, want := map[string]bool{}, []string{}
+	before := roleAssistant
+	for i, m := range msgs {
+		fail := func(format string, args ...any) error {
+			return fmt.Errorf("message %d (%s): %s", i, m.Role, fmt.Sprintf(format, args...))
+		}
+		switch m.Role {
+		case roleTool:
+			if len(want) == 0 || want[0] != m.CallID {
+				return fail("result of %q, wanted are %q", m.CallID, want)
+			}
+			want = want[1:]
+		case roleUser, roleAssistant:
+			if len(want) > 0 {
+				return fail("no result of %q before it", want)
+			}
+			if m.Role == before && m.Role == roleUser || before == roleAssistant && m.Role == roleAssistant || before == roleTool && m.Role == roleUser {
+				return fail("comes after %s", before)
+			}
+		default:
+			return fail("unknown role")
+		}
+		if m.Role != roleAssistant && len(m.Calls) > 0 || m.Role != roleTool && m.CallID != "" {
+			return fail("calls or a result in the wrong place")
+		}
+		if strings.TrimSpace(m.Content) == "" && (len(m.Calls) == 0 || m.Content != "") {
+			return fail("blank")
+		}
+		for _, c := range m.Calls {
+			if !fitName(c.ID) || len(c.ID) > chatMaxID || ids[c.ID] {
+				return fail("id %q", c.ID)
+			}
+			if !fitName(c.Name) {
+				return fail("name %q", c.Name)
+			}
+			ids[c.ID] = true
+			want = append(want, c.ID)
+		}
+		before = m.Role
+	}
+	if len(want) > 0 || len(msgs) > 0 && before == roleAssistant {
+		return fmt.Errorf("ends with %s, without the results of %q", before, want)
+	}
+	return nil
+}
+
+// agentWire reads the messages of an OpenAI-like request body back, and refuses arguments that are no object.
+func agentWire(t testing.TB, body []byte) []chatMessage {
+	t.Helper()
+	var doc struct {
+		Messages []struct {
+			Role       string
+			Content    *string
+			ToolCallID string `json:"tool_call_id"`
+			ToolCalls  []struct {
+				ID, Type string
+				Function struct{ Name, Arguments string }
+			} `json:"tool_calls"`
+		}
+		Tools []json.RawMessage
+	}
+	if err := json.Unmarshal(body, &doc); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	var out []chatMessage
+	for i, m := range doc.Messages {
+		if m.Role == "system" && i == 0 {
+			continue
+		}
+		msg := chatMessage{Role: chatRole(m.Role), CallID: m.ToolCallID}
+		if m.Content != nil {
+			msg.Content = *m.Content
+		}
+		for _, c := range m.ToolCalls {
+			if _, err := jsonObject([]byte(c.Function.Arguments)); err != nil || c.Type != "function" || checkJSON([]byte(c.Function.Arguments)) != nil {
+				t.Errorf("message %d: arguments %q", i, c.Function.Arguments)
+			}
+			msg.Calls = append(msg.Calls, chatToolCall{c.ID, c.Function.Name, c.Function.Arguments})
+		}
+		out = append(out, msg)
+	}
+	return out
+}
+
+// agentBodies holds all that an endpoint was sent to agentStrict.
+func agentBodies(t testing.TB, bodies [][]byte) {
+	t.Helper()
+	for i, body := range bodies {
+		if err := agentStrict(agentWire(t, body)); err != nil {
+			t.Errorf("request %d: %v\n%s", i+1, err, clip(string(body), 3000))
+		}
+	}
+}
+
+// agentOneResult wants that each call of a session's rows has exactly one result, and each result its call.
+func agentOneResult(t testing.TB, rows []storedMessage) {
+	t.Helper()
+	results, calls := map[string]int{}, map[string]int{}
+	for _, row := range rows {
+		if row.Role == roleCompact {
+			continue
+		}
+		m, err := fromStored(row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Role == roleTool {
+			results[m.CallID]++
+		}
+		for _, c := range m.Calls {
+			calls[c.ID]++
+		}
+	}
+	for id, n := range calls {
+		if n != 1 || results[id] != 1 {
+			t.Errorf("call %s stands %d times and has %d results", id, n, results[id])
+		}
+	}
+	if len(results) != len(calls) {
+		t.Errorf("%d results of %d calls", len(results), len(calls))
+	}
+}
+
+func TestAgentStrict(t *testing.T) {
+	user, says := chatMessage{Role: roleUser, Content: "u"}, chatMessage{Role: roleAssistant, Content: "s"}
+	call := func(ids ...string) (m chatMessage) {
+		m.Role = roleAssistant
+		for _, id := range ids {
+			m.Calls = append(m.Calls, chatToolCall{id, "n", "{}"})
+		}
+		return m
+	}
+	result := func(id string) chatMessage { return chatMessage{Role: roleTool, CallID: id, Content: "r"} }
+	for _, good := range [][]chatMessage{{user}, {user, says, user}, {user, call("a", "b"), result("a"), result("b")}, {user, call("a"), result("a"), call("b"), result("b"), says, user}} {
+		if err := agentStrict(good); err != nil {
+			t.Errorf("%v: %v", good, err)
+		}
+	}
+	blank := user
+	blank.Content = " \n"
+	odd := call("a")
+	odd.Calls[0].Name = "rm -rf"
+	for name, bad := range map[string][]chatMessage{
+		"two of the person": {user, user}, "begins with the model": {says, user}, "ends with the model": {user, says}, "no result": {user, call("a")},
+		"wrong order": {user, call("a", "b"), result("b"), result("a")}, "a second result": {user, call("a"), result("a"), result("a")}, "person after a result": {user, call("a"), result("a"), user},
+		"id twice": {user, call("a"), result("a"), call("a"), result("a")}, "odd id": {user, call("a b"), result("a b")}, "blank": {blank}, "odd name": {user, odd, result("a")},
+	} {
+		if agentStrict(bad) == nil {
+			t.Errorf("%s passes", name)
+		}
+	}
+	back := agentWire(t, appendChatRequest(nil, chatEndpoint{}, chatRequest{System: "x", Messages: []chatMessage{user, call("a"), result("a")}}))
+	if len(back) != 3 || !slices.Equal(back[1].Calls, call("a").Calls) || back[2].CallID != "a" {
+		t.Errorf("%+v", back)
+	}
+}
