@@ -167,3 +167,57 @@ func TestAgentStrict(t *testing.T) {
 		t.Errorf("%+v", back)
 	}
 }
+
+// anthropicStrict holds a request body of the Messages API to what that takes: the sides in turn, the person first and last, each tool_use answered
+// by one tool_result at the head of the next message, ids of one form that stand once, no blank text.
+func anthropicStrict(body []byte) error {
+	var doc struct {
+		MaxTokens int `json:"max_tokens"`
+		Messages  []struct {
+			Role    string
+			Content []struct {
+				Type, Text, ID, Name, Content string
+				ToolUseID                     string `json:"tool_use_id"`
+				Input                         json.RawMessage
+			}
+		}
+	}
+	if err := json.Unmarshal(body, &doc); err != nil {
+		return err
+	}
+	ids, want := map[string]bool{}, map[string]bool{}
+	if doc.MaxTokens < 1 || len(doc.Messages) == 0 || len(doc.Messages)%2 == 0 {
+		return fmt.Errorf("%d tokens, %d messages", doc.MaxTokens, len(doc.Messages))
+	}
+	for i, m := range doc.Messages {
+		if role := [2]string{"user", "assistant"}[i%2]; m.Role != role || len(m.Content) == 0 {
+			return fmt.Errorf("message %d is of %s, with %d blocks", i, m.Role, len(m.Content))
+		}
+		others := false
+		for _, b := range m.Content {
+			switch b.Type {
+			case "text":
+				others = true
+				if strings.TrimSpace(b.Text) == "" {
+					return fmt.Errorf("message %d has a blank text", i)
+				}
+			case "tool_use":
+				if _, err := jsonObject(b.Input); err != nil || !fitName(b.ID) || ids[b.ID] || !fitName(b.Name) || m.Role != "assistant" {
+					return fmt.Errorf("message %d: tool_use %q of %q with %s", i, b.ID, b.Name, b.Input)
+				}
+				ids[b.ID], want[b.ID] = true, true
+			case "tool_result":
+				if !want[b.ToolUseID] || others || m.Role != "user" || strings.TrimSpace(b.Content) == "" {
+					return fmt.Errorf("message %d: tool_result of %q", i, b.ToolUseID)
+				}
+				delete(want, b.ToolUseID)
+			default:
+				return fmt.Errorf("message %d has a block of type %q", i, b.Type)
+			}
+		}
+		if m.Role == "user" && len(want) > 0 {
+			return fmt.Errorf("message %d lacks the results of %v", i, want)
+		}
+	}
+	return nil
+}
