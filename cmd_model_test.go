@@ -22,7 +22,7 @@ func TestModelCommands(t *testing.T) {
 	m := newFakeModel(t, answers...)
 	r.tai("model", "list").done("no model is set or found")
 	r.tai("model", "test").fails(exitUsage, "no model is set", "tai model set")
-	r.tai("hello").fails(exitUsage, "no model is set", "TAI_BASE_URL", "ANTHROPIC_API_KEY", "hint: ", "tai model use")
+	r.tai("hello").fails(exitUsage, "no model is set", "TAI_BASE_URL", "ANTHROPIC_API_KEY", "tai model set", "tai model use")
 	r.with(modelTestKey+"\n", "model", "set", "mine", "--base-url", m.URL+"/v1/", "--model", "m-1", "--key-from", "-", "--context", "9000").done("mine: stored")
 	if got := r.tai("secret", "list").ok(); !strings.HasPrefix(got, "MINE_API_KEY ") {
 		t.Errorf("secrets: %q", got)

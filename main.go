@@ -104,7 +104,7 @@ func execute(ctx context.Context, inv *invocation, out outside) error {
 	} else if closeErr != nil {
 		fmt.Fprintln(a.stderr, "tai: "+visible(closeErr.Error()))
 	}
-	if ctx.Err() != nil && err != nil && failure(err).Exit != exitInterrupted {
+	if ce, told := errors.AsType[*cliError](err); ctx.Err() != nil && err != nil && !(told && ce.Exit == exitInterrupted) {
 		return &cliError{Exit: exitInterrupted, Message: "interrupted", err: err}
 	}
 	return err
