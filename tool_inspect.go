@@ -53,7 +53,7 @@ func (i inspector) judge(c toolCall) policyRequest {
 		return req
 	}
 	req.Dir = i.shell.folder(args.Cwd)
-	if i.refuses(args.Argv, req.Dir, args.Cwd) != "" {
+	if i.refuses(args.Argv, args.Cwd) != "" {
 		return req // nobody is asked about what does not run anyway
 	}
 	words := make([]string, len(args.Argv))
@@ -77,16 +77,23 @@ func (i inspector) judge(c toolCall) policyRequest {
 }
 
 // refuses gives the reason why a program is not known to only read, "" when it is.
-func (i inspector) refuses(argv []string, dir, cwd string) string {
+func (i inspector) refuses(argv []string, cwd string) string {
 	words := make([]shellWord, len(argv))
 	for n, word := range argv {
 		words[n] = shellWord{text: word, quoted: true}
 	}
-	why := shellScope{Root: i.shell.workspace.root, Dir: dir, Trusted: i.shell.trusted}.judge(words)
-	if why == "" && argv[0] != "git" { // git is kept from running what a repository names
-		why = shellReadsBelow([][]string{argv}, dir, cwd)
+	dir := i.shell.folder(cwd)
+	if why := (shellScope{Root: i.shell.workspace.root, Dir: dir, Trusted: i.shell.trusted}).judge(words); why != "" {
+		return why
 	}
-	return why
+	searched := [][]string{argv}
+	if argv[0] == "git" { // which is kept from running what a repository names
+		searched = nil
+	}
+	if secret := shellReadsBelow(searched, dir, cwd); secret != "" {
+		return "it is not known to only read, because of " + visibleLine(secret)
+	}
+	return ""
 }
 
 func (i inspector) run(ctx context.Context, c toolCall) (toolResult, error) {
@@ -97,7 +104,7 @@ func (i inspector) run(ctx context.Context, c toolCall) (toolResult, error) {
 	if slices.ContainsFunc(args.Argv, func(w string) bool { return strings.ContainsRune(w, 0) }) {
 		return toolResult{}, errors.New("argv holds a NUL byte")
 	}
-	if why := i.refuses(args.Argv, i.shell.folder(args.Cwd), args.Cwd); why != "" {
+	if why := i.refuses(args.Argv, args.Cwd); why != "" {
 		return toolResult{Hint: "shell_run runs it, after asking"}, fmt.Errorf("refused: %s; only what is known to read runs here", why)
 	}
 	program, _ := i.shell.find(args.Argv[0]) // trusted: the judgement above says so
