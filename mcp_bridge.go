@@ -324,12 +324,13 @@ func (b *mcpBridge) list(ctx context.Context, client *mcpClient, row serverRow) 
 		return nil, nil, err
 	}
 	tools, removed := judgeTools(row.serverEntry, live.Tools, granted)
+	dropSecretNames(tools, b.cfg.Redact)
 	if live.Incomplete == "" && len(removed) > 0 {
 		if err := v.dropTools(ctx, row.Name, removed); err != nil {
 			return nil, nil, err
 		}
 	}
-	if rows, changed := neverGranted(tools); changed {
+	if rows, changed := neverGranted(tools, b.cfg.Redact); changed {
 		if err := v.cacheTools(ctx, row.Name, rows); err != nil {
 			return nil, nil, err
 		}
@@ -345,12 +346,12 @@ func (b *mcpBridge) list(ctx context.Context, client *mcpClient, row serverRow) 
 
 // neverGranted gives the rows of the usable tools without a pin, so that lists can show them without a connection, and whether
 // they are other than those stored.
-func neverGranted(tools []listedTool) (rows []toolRow, changed bool) {
+func neverGranted(tools []listedTool, mask func(string) string) (rows []toolRow, changed bool) {
 	for _, t := range tools {
 		if t.State == stateUnusable || t.Was != nil && t.Was.Hash != "" {
 			continue
 		}
-		row := t.pinRow()
+		row := t.pinRow(mask)
 		row.Hash = ""
 		rows = append(rows, row)
 		changed = changed || t.Was == nil || t.Was.Description != row.Description || !bytes.Equal(t.Was.Schema, row.Schema)

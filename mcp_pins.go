@@ -191,9 +191,23 @@ func rootIsObject(schema json.RawMessage) error {
 	return nil
 }
 
-// pinRow gives the row that a grant of t stores.
-func (t listedTool) pinRow() toolRow {
-	return toolRow{Tool: t.Name, Description: t.Description, Schema: sentSchema(t.toolDef), Hash: t.Hash}
+// dropSecretNames makes those tools unusable whose name holds a secret: a name cannot be masked, and must be kept and said nowhere.
+func dropSecretNames(tools []listedTool, mask func(string) string) {
+	for i := range tools {
+		if t := &tools[i]; mask(t.Name) != t.Name {
+			t.State, t.Reason = stateUnusable, "its name holds a secret"
+		}
+	}
+}
+
+// pinRow gives the row that a grant of t stores. A server may write a secret of its own into its texts, and the vault must not keep that in
+// clear (R9): it is masked there, while the hash stays that of what was sent.
+func (t listedTool) pinRow(mask func(string) string) toolRow {
+	row := toolRow{Tool: t.Name, Description: mask(t.Description), Schema: sentSchema(t.toolDef), Hash: t.Hash}
+	if len(row.Schema) > 0 {
+		row.Schema = json.RawMessage(maskJSONStrings(string(row.Schema), mask))
+	}
+	return row
 }
 
 // toolDiff shows what changed in a tool since the grant, as lines that a person can read.

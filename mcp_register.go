@@ -59,7 +59,7 @@ func (b *mcpBridge) registerAudited(ctx context.Context, e serverEntry, o regist
 	if err != nil {
 		return registered{}, err
 	}
-	own := newRedactor(append(entrySecrets(p.expanded), p.Moved...)) // not stored yet, so nobody else knows them
+	own := p.secrets()
 	err = b.decided(ctx, p.request, deed{Kind: "mcp-register", Subject: e.Name, Parent: o.Parent, Data: serverIdentity(maskedEntry(e))}, func() (string, error) {
 		if o.Waiting != nil {
 			defer o.Waiting()()
@@ -89,6 +89,11 @@ type registration struct {
 	old             *serverRow
 	shown           string // what the person agrees to, without secrets
 	request         policyRequest
+}
+
+// secrets gives what masks those of the entry, which are not stored yet, so that nobody else knows them.
+func (p registration) secrets() *redactor {
+	return newRedactor(append(entrySecrets(p.expanded), p.Moved...))
 }
 
 // prepare checks an entry, expands it and lays out what is to be agreed to.
@@ -262,6 +267,9 @@ func (b *mcpBridge) registerTools(ctx context.Context, v *vault, p registration,
 		}
 	}
 	tools, _ := judgeTools(p.entry, list.Tools, granted)
+	own := p.secrets()
+	mask := func(s string) string { return own.text(b.cfg.Redact(s)) }
+	dropSecretNames(tools, mask)
 	r.Tools = tools
 	var rows []toolRow
 	for _, t := range tools {
@@ -271,11 +279,11 @@ func (b *mcpBridge) registerTools(ctx context.Context, v *vault, p registration,
 		case t.State == stateWithheld && t.Was != nil:
 			rows = append(rows, *t.Was)
 		case t.State == stateWithheld:
-			row := t.pinRow()
+			row := t.pinRow(mask)
 			row.Hash = ""
 			rows = append(rows, row)
 		default:
-			rows = append(rows, t.pinRow())
+			rows = append(rows, t.pinRow(mask))
 		}
 		if t.Warn != "" {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("tool %s: %s", quoteClip(t.Name), t.Warn))
@@ -488,7 +496,7 @@ func (b *mcpBridge) grant(ctx context.Context, server string, names []string) ([
 		case stateUnusable:
 			return nil, fmt.Errorf("tool %s cannot be granted: %s", quoteClip(name), t.Reason)
 		case stateWithheld:
-			rows = append(rows, t.pinRow())
+			rows = append(rows, t.pinRow(b.cfg.Redact))
 			lines = append(lines, consentLine{Label: t.Reason, Name: t.Name, Text: t.toolDiff(), Exact: true})
 			if n := hiddenCount(t.Name) + hiddenCount(t.Description) + hiddenCount(string(sentSchema(t.toolDef))); n > 0 {
 				danger = append(danger, fmt.Sprintf("hidden or control characters in %s: %d, written out here", strconv.Quote(t.Name), n))

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -108,42 +110,24 @@ func TestAUD09WaysOut(t *testing.T) {
 	}
 }
 
-// waysOnDisk wants the token in no run log.
+// waysOnDisk wants the token in no file of the home: not in a run log, a record or what the vault keeps of a server's tools.
 func waysOnDisk(t *testing.T, home string) {
 	t.Helper()
-	logs, err := filepath.Glob(filepath.Join(home, "runs", "*"))
-	if err != nil || len(logs) == 0 {
-		t.Fatalf("logs %v, %v", logs, err)
-	}
-	for _, name := range logs {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
+	files := 0
+	err := filepath.WalkDir(home, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
 		}
+		b, err := os.ReadFile(name)
+		files++
 		for _, s := range waysSpellings() {
-			if strings.Contains(string(b), s) {
+			if bytes.Contains(b, []byte(s)) {
 				t.Errorf("%s holds %q", name, s)
 			}
 		}
-	}
-}
-
-// The last door masks what nobody masked before, and leaves a document one.
-func TestAUD09LastDoor(t *testing.T) {
-	var out strings.Builder
-	w := &maskedWriter{&out, newRedactor([]namedSecret{{"PIN", "4711"}, {"TOK", "tok-made-up-1"}}).text}
-	for in, want := range map[string]string{
-		"plain\n": "plain\n", "a tok-made-up-1 b": "a [secret:TOK] b", "\xff4711\x00": "\xff[secret:PIN]\x00",
-		`{"n":4711,"s":"4711 \" tok-made-up-1"}` + "\n": `{"n":4711,"s":"[secret:PIN] \" [secret:TOK]"}` + "\n", `{"s":"4711"}`: `{"s":"[secret:PIN]"}`, `"4711`: `"[secret:PIN]`,
-	} {
-		out.Reset()
-		if n, err := w.Write([]byte(in)); err != nil || n != len(in) || out.String() != want {
-			t.Errorf("%q: %q, %d, %v, want %q", in, out.String(), n, err, want)
-		}
-	}
-	for _, cut := range []string{`"`, `{"a`, `"a\`, `"a\"`, ``} {
-		if got := maskJSONStrings(cut, func(s string) string { return s }); got != cut {
-			t.Errorf("%q: %q", cut, got)
-		}
+		return err
+	})
+	if logs, _ := filepath.Glob(filepath.Join(home, "runs", "*")); err != nil || len(logs) == 0 || files <= len(logs) {
+		t.Fatalf("%d files, %d of them logs: %v", files, len(logs), err)
 	}
 }
