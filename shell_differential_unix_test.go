@@ -124,7 +124,8 @@ func (lab *shellLab) try(t testing.TB, line string) {
 		var out bytes.Buffer
 		cmd := exec.CommandContext(ctx, shell, "-c", line)
 		cmd.Dir, cmd.Env, cmd.WaitDelay = lab.root, append(env, gitQuiet()...), time.Second
-		cmd.Stdout, cmd.Stderr = &headWriter{w: &out, left: 1 << 20}, &headWriter{w: &out, left: 1 << 20}
+		head := &headWriter{w: &out, left: 1 << 20}
+		cmd.Stdout, cmd.Stderr = head, head // one writer for both, so that one goroutine copies
 		ownGroup(cmd)
 		cmd.Cancel = func() error { return terminate(cmd.Process.Pid) }
 		_ = cmd.Run() // how it ends is its own matter
