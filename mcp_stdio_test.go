@@ -21,7 +21,7 @@ const stdioPrompt = 3 * time.Second
 
 // stdioSend calls method with id; the wait is far below the caps, so that what must fail at once is seen to.
 func stdioSend(tr *stdioTransport, id int, method, params string) (rpcMessage, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	m := rpcMessage{ID: json.RawMessage(strconv.Itoa(id)), Method: method}
 	if params != "" {
