@@ -142,7 +142,7 @@ func (s shellRunner) leavesRoot(commands [][]string, cwd string, reading, globs 
 			}
 			for _, path := range paths {
 				p, err := s.workspace.locate(path)
-				if err == nil && (p.Outside || reading && p.Abs != path && credentialPath(p.Rel)) {
+				if err == nil && !shellDevice(path) && (p.Outside || reading && p.Abs != path && credentialPath(p.Rel)) {
 					return word
 				}
 			}
