@@ -107,7 +107,7 @@ func TestAUD03HeadOpenSSL(t *testing.T) {
 	t.Parallel()
 	openssl, err := exec.LookPath("openssl")
 	if err != nil {
-		t.Skip("no openssl here")
+		skipMissing(t, "no openssl here")
 	}
 	h := headTestSigned(t)
 	doc, err := h.export()
@@ -130,7 +130,7 @@ func TestAUD03HeadOpenSSL(t *testing.T) {
 		cmd.Dir = dir
 		out, err := cmd.CombinedOutput()
 		if strings.Contains(string(out), "rawin") || strings.Contains(string(out), "not supported") {
-			t.Skipf("this openssl knows no Ed25519: %s", out)
+			skipMissing(t, "this openssl knows no Ed25519: %s", out)
 		}
 		if (err == nil) != good {
 			t.Errorf("%s: %v: %s", name, err, out)

@@ -67,7 +67,7 @@ func TestAUD07Strace(t *testing.T) {
 	t.Parallel()
 	strace, err := exec.LookPath("strace")
 	if err != nil {
-		t.Skip("no strace here")
+		skipMissing(t, "no strace here")
 	}
 	r := newCLIRig(t)
 	trace := filepath.Join(r.dir, "trace")
@@ -76,7 +76,7 @@ func TestAUD07Strace(t *testing.T) {
 	cmd.Env, cmd.Dir = tai.Env, tai.Dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		if strings.Contains(string(out), "ptrace") {
-			t.Skipf("tracing is not allowed here: %s", out)
+			skipMissing(t, "tracing is not allowed here: %s", out)
 		}
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -61,7 +61,7 @@ func TestPromptPtyResume(t *testing.T) {
 func TestPromptPtyTask(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
-		t.Skip("no git here:", err)
+		skipMissing(t, "no git here: %v", err)
 	}
 	r, m := promptRig(t,
 		chatStream(64, chatFirst, chatText("I look first."), chatCall(0, "c1", "shell_run", `{"command":"git status --short"}`), chatCall(1, "c2", "file_read", `{"path":"sum.sh"}`), chatStop("tool_calls"), chatUses, "[DONE]"),

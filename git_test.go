@@ -30,7 +30,7 @@ func newGitRig(t *testing.T, mode approvalMode) *gitRig {
 func newGitRigAt(t *testing.T, mode approvalMode, sub string) *gitRig {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("needs git")
+		skipMissing(t, "needs git")
 	}
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

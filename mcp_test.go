@@ -49,6 +49,15 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
+// skipMissing ends a test for want of something on this machine. Where TAI_CI is set, which .ci/run does, everything must be there.
+func skipMissing(t testing.TB, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("TAI_CI") != "" {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf(format, args...)
+}
+
 // testKeys is where the key files of vaults go that a test or a fake opens itself. A run of a whole command line has XDG_CONFIG_HOME and HOME.
 func testKeys() vaultKeys { return vaultKeys{Dir: os.Getenv("TAI_TEST_KEYS")} }
 

@@ -178,7 +178,7 @@ func TestSHL07BareRepository(t *testing.T) {
 	t.Parallel()
 	git, err := exec.LookPath("git")
 	if err != nil {
-		t.Skip("no git")
+		skipMissing(t, "no git")
 	}
 	lab := newShellLab(t)
 	evil := filepath.Join(lab.root, "evil")

@@ -99,7 +99,7 @@ func patchGit(t *testing.T, dir string, args ...string) string {
 func TestFilePatchGit(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("no git here")
+		skipMissing(t, "no git here")
 	}
 	for seed := range uint64(4) {
 		r := newChangeRig(t, modeAllow)
