@@ -293,6 +293,12 @@ func (c *checkedWriter) fault() error {
 	return fmt.Errorf("write the answer: %w", c.err)
 }
 
+// errWidth gives the columns of stderr, 0 where it is no screen.
+func (a *app) errWidth() int {
+	cols, _ := screenSize(a.out.Stderr)
+	return cols
+}
+
 func writerIsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && isTerminal(f)

@@ -23,10 +23,17 @@ const answerMax = 4 << 10
 
 var errNoAnswer = errors.New("no answer was given")
 
-// confirm shows a consent in full and waits for one of its answers. What was typed before the question appeared does not count.
+// confirm shows a consent in full, a screen at a time where it is longer than that, and waits for one of its answers. What was typed before the
+// question appeared does not count. Between two screens a no is an answer; a yes comes only after the end (TTY-04).
 func (c *console) confirm(ctx context.Context, q consent) (consentAnswer, error) {
 	width := c.width()
-	fmt.Fprint(c.out, renderConsent(q, width))
+	var no consentChoice
+	if slices.ContainsFunc(q.Choices, func(ch consentChoice) bool { return ch.Key == choiceNo }) {
+		no = consentChoice{choiceNo, "refuses"}
+	}
+	if ended, err := c.page(ctx, c.out, renderConsent(q, width), no); err != nil || ended {
+		return consentAnswer{Key: choiceNo}, err
+	}
 	for {
 		if err := flushInput(c.in); err != nil {
 			return consentAnswer{}, fmt.Errorf("ask for consent: %w", err)
@@ -41,9 +48,35 @@ func (c *console) confirm(ctx context.Context, q consent) (consentAnswer, error)
 		switch {
 		case ok && a.Key == choiceOpen:
 			q = q.unfolded()
-			fmt.Fprint(c.out, renderConsent(q, width))
+			if ended, err := c.page(ctx, c.out, renderConsent(q, width), no); err != nil || ended {
+				return consentAnswer{Key: choiceNo}, err
+			}
 		case ok:
 			return a, nil
+		}
+	}
+}
+
+// page writes a text of whole lines to a screen, no more at a time than it shows, and waits for Enter in between. The answer end, where its key is not
+// "", stops it there; everything else asks again, and what was typed before does not count. All that was shown stays in the scrollback.
+func (c *console) page(ctx context.Context, out io.Writer, text string, end consentChoice) (ended bool, err error) {
+	lines := slices.Collect(strings.Lines(text))
+	for shown := 0; ; {
+		room := c.rows() - 2 // the line that asks, and the one it leaves
+		if room <= 0 || len(lines)-shown <= room {
+			fmt.Fprint(out, strings.Join(lines[shown:], ""))
+			return false, nil
+		}
+		fmt.Fprint(out, strings.Join(lines[shown:shown+room], ""))
+		shown += room
+		prompt := fmt.Sprintf("line %d of %d; Enter more: ", shown, len(lines))
+		if end.Key != "" {
+			prompt = fmt.Sprintf("line %d of %d; Enter more, %s %s: ", shown, len(lines), end.Key, end.Text)
+		}
+		for line := " "; line != ""; {
+			if line, err = c.reply(ctx, prompt); err != nil || end.Key != "" && line == end.Key {
+				return true, err
+			}
 		}
 	}
 }
@@ -66,12 +99,25 @@ func choiceKeys(choices []consentChoice) string {
 }
 
 func (c *console) width() int {
-	if f, ok := c.out.(*os.File); ok {
-		if cols, _, ok := terminalSize(f); ok {
-			return cols
-		}
+	cols, _ := screenSize(c.out)
+	return cols
+}
+
+func (c *console) rows() int {
+	_, rows := screenSize(c.out)
+	return rows
+}
+
+// screenSize gives the columns and rows of a screen, 0 and 0 for what is none.
+func screenSize(w io.Writer) (cols, rows int) {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0, 0
 	}
-	return 0
+	if cols, rows, ok = terminalSize(f); !ok {
+		return 0, 0
+	}
+	return cols, rows
 }
 
 // ask puts one question of a tool to the person (part of asker). What the tool says is marked as foreign on every line.

@@ -7,32 +7,110 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // helpHead is what tai is, in the words its help opens with.
 const helpHead = `tai is a terminal AI agent that speaks MCP in both directions.
 
 usage:
-  tai                             the prompt
-  tai "PROMPT"                    one turn, then exit
-  COMMAND | tai "PROMPT"          the same, about what COMMAND prints
-  tai --serve-mcp KEY             serve tai's tools over HTTP
-  tai COMMAND …                   one of the commands below
-
-commands:
 `
+
+// helpUsage is how it is called.
+func helpUsage() [][2]string {
+	return [][2]string{
+		{"tai", "the prompt"},
+		{`tai "PROMPT"`, "one turn, then exit"},
+		{`COMMAND | tai "PROMPT"`, "the same, about what COMMAND prints"},
+		{"tai --serve-mcp KEY", "serve tai's tools over HTTP"},
+		{"tai COMMAND …", "one of the commands below"},
+	}
+}
 
 const (
 	helpColumn = 32 // where the second column starts
 	helpWidth  = 80 // columns that help fills at most
+	helpNarrow = 64 // columns below which the second column stands below the first
+	helpIndent = 6  // where it starts then
 )
+
+// helpColumns gives the columns that help fills on a screen, helpWidth on what is none.
+func helpColumns(w io.Writer) int {
+	if c, ok := w.(*checkedWriter); ok {
+		w = c.w
+	}
+	if m, ok := w.(*maskedWriter); ok {
+		w = m.w
+	}
+	cols, _ := screenSize(w)
+	if cols <= 0 || cols > helpWidth {
+		return helpWidth
+	}
+	return max(cols, consentMinWidth)
+}
+
+// wrapWords lays a text out in lines of at most width columns, broken between words: the first line begins with head, the others with indent. A
+// word that is wider than a line has one of its own.
+func wrapWords(head, text, indent string, width int) string {
+	var b strings.Builder
+	line, used := head, textWidth(head)
+	for i, word := range strings.Fields(text) {
+		n := textWidth(word)
+		switch {
+		case i > 0 && used+1+n > width:
+			b.WriteString(line + "\n")
+			line, used = indent, textWidth(indent)
+		case i > 0:
+			line, used = line+" ", used+1
+		}
+		line, used = line+word, used+n
+	}
+	return b.String() + line + "\n"
+}
+
+// printParagraphs writes a text of several lines: as it stands where each fits, else each paragraph anew. Lines that begin with a blank stay lines.
+func printParagraphs(w io.Writer, text string) {
+	width := helpColumns(w)
+	lines := strings.Split(text, "\n")
+	if !slices.ContainsFunc(lines, func(line string) bool { return textWidth(line) > width }) {
+		fmt.Fprintln(w, text)
+		return
+	}
+	paragraph := ""
+	end := func() {
+		if paragraph != "" {
+			fmt.Fprint(w, wrapWords("", paragraph, "", width))
+		}
+		paragraph = ""
+	}
+	for _, line := range lines {
+		switch {
+		case line == "":
+			end()
+			fmt.Fprintln(w)
+		case line[0] == ' ':
+			end()
+			name, what, _ := strings.Cut(strings.TrimSpace(line), "   ")
+			fmt.Fprint(w, wrapWords("  ", name, "    ", width))
+			if what != "" {
+				fmt.Fprint(w, wrapWords("      ", what, "      ", width))
+			}
+		default:
+			paragraph += " " + line
+		}
+	}
+	end()
+}
 
 // printHelp writes the overview, one group of commands, or one command's own help with a real example.
 func printHelp(w io.Writer, all []command, prompt command, path string) error {
 	if path == "" {
-		fmt.Fprint(w, helpHead)
+		printParagraphs(w, strings.TrimSuffix(helpHead, "\n"))
+		for _, u := range helpUsage() {
+			printColumns(w, u[0], u[1])
+		}
+		fmt.Fprint(w, "\ncommands:\n")
 		printCommands(w, all)
 		if len(prompt.Flags) > 0 {
 			fmt.Fprint(w, "\nflags without a command:\n")
@@ -40,7 +118,7 @@ func printHelp(w io.Writer, all []command, prompt command, path string) error {
 		}
 		fmt.Fprint(w, "\nflags of every command:\n")
 		printFlags(w, globalFlags())
-		fmt.Fprintln(w, "\ntai help COMMAND shows a command with an example.")
+		fmt.Fprint(w, "\n"+wrapWords("", "tai help COMMAND shows a command with an example.", "", helpColumns(w)))
 		return nil
 	}
 	var group []command
@@ -57,7 +135,7 @@ func printHelp(w io.Writer, all []command, prompt command, path string) error {
 		return usageError("tai help lists the commands", "no such command: %s", visibleLine(path))
 	}
 	printCommands(w, group)
-	fmt.Fprintf(w, "\ntai help %s COMMAND shows a command with an example.\n", path)
+	fmt.Fprint(w, "\n"+wrapWords("", "tai help "+path+" COMMAND shows a command with an example.", "", helpColumns(w)))
 	return nil
 }
 
@@ -77,28 +155,19 @@ func printCommands(w io.Writer, list []command) {
 	}
 }
 
-// printColumns writes a name and, beside it or, where it is long, below it, what it is.
+// printColumns writes a name and, beside it or, where it is long or the screen narrow, below it, what it is.
 func printColumns(w io.Writer, name, what string) {
-	line := "  " + name
-	used := utf8.RuneCountInString(line)
-	if used+2 > helpColumn {
-		fmt.Fprintln(w, line)
-		line, used = "", 0
+	width := helpColumns(w)
+	indent := strings.Repeat(" ", helpColumn)
+	if width < helpNarrow {
+		indent = strings.Repeat(" ", helpIndent)
 	}
-	line += strings.Repeat(" ", helpColumn-used)
-	used = helpColumn
-	for i, word := range strings.Fields(what) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i > 0 && used+1+n > helpWidth:
-			fmt.Fprintln(w, line)
-			line, used = strings.Repeat(" ", helpColumn), helpColumn
-		case i > 0:
-			line, used = line+" ", used+1
-		}
-		line, used = line+word, used+n
+	if used := textWidth(name) + 2; width < helpNarrow || used+2 > helpColumn {
+		fmt.Fprint(w, wrapWords("  ", name, "    ", width))
+		fmt.Fprint(w, wrapWords(indent, what, indent, width))
+		return
 	}
-	fmt.Fprintln(w, line)
+	fmt.Fprint(w, wrapWords("  "+name+indent[textWidth(name)+2:], what, indent, width))
 }
 
 func printFlags(w io.Writer, flags []flagSpec) {
@@ -108,15 +177,18 @@ func printFlags(w io.Writer, flags []flagSpec) {
 }
 
 func printCommand(w io.Writer, c command) {
-	fmt.Fprintf(w, "tai %s: %s\n\nusage:\n  %s\n", c.Path, c.Short, strings.TrimSpace("tai "+c.Path+" "+c.Args))
+	width := helpColumns(w)
+	fmt.Fprint(w, wrapWords("", "tai "+c.Path+": "+c.Short, "", width), "\nusage:\n")
+	fmt.Fprint(w, wrapWords("  ", strings.TrimSpace("tai "+c.Path+" "+c.Args), "    ", width))
 	if c.Long != "" {
-		fmt.Fprintf(w, "\n%s\n", c.Long)
+		fmt.Fprintln(w)
+		printParagraphs(w, c.Long)
 	}
 	if len(c.Flags) > 0 {
 		fmt.Fprint(w, "\nflags:\n")
 		printFlags(w, c.Flags)
 	}
-	fmt.Fprintf(w, "\nexample:\n  %s\n\nThe flags of every command are in tai help.\n", c.Example)
+	fmt.Fprint(w, "\nexample:\n  "+c.Example+"\n\n"+wrapWords("", "The flags of every command are in tai help.", "", width))
 }
 
 func cmdVersion(_ context.Context, c *invocation) error {

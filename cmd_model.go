@@ -102,13 +102,13 @@ func (c *invocation) modelNotice(ctx context.Context) string {
 	case !errors.Is(err, errNoModel):
 		return visible(err.Error())
 	}
-	looked := "your first message looks for Ollama, LM Studio and llama.cpp here"
+	local := "a message tries local servers"
 	if len(localServers(c.out.Getenv)) == 0 {
-		looked = "TAI_LOCAL_MODELS is off"
+		local = "TAI_LOCAL_MODELS is off"
 	}
-	return "No model is set: looked for tai model use, TAI_BASE_URL and the providers' keys; " + looked + ".\n" +
-		"Set ANTHROPIC_API_KEY, OPENAI_API_KEY or the like and start again, or store one: /model set NAME --provider P --key-from prompt, /model use NAME.\n" +
-		"Tools work without a model: /tools list, /call NAME k=v, /mcp list."
+	return "No model: none in use, no TAI_BASE_URL, no key; " + local + ".\n" +
+		"Set ANTHROPIC_API_KEY, OPENAI_API_KEY or the like and start tai again, or:\n" +
+		"/model set NAME --provider P --key-from prompt, then /model use NAME"
 }
 
 type modelJSON struct {

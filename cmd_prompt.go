@@ -278,7 +278,7 @@ func oneTurn(ctx context.Context, c *invocation, text string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c.stdout.broken = cancel
-	var sink answerSink = &textSink{out: c.stdout, notes: c.stderr, screen: c.outTerminal, hold: !c.outTerminal, redact: c.redact, mask: mask}
+	var sink answerSink = &textSink{out: c.stdout, notes: c.stderr, screen: c.outTerminal, hold: !c.outTerminal, redact: c.redact, mask: mask, width: c.errWidth}
 	if c.json {
 		sink = &jsonSink{out: c.stdout, redact: c.redact, mask: mask}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -16,7 +17,9 @@ func (r *repl) printOwn() {
 		{"/new", "begin a new conversation"},
 		{"/resume [ID]", "go on with a kept one"},
 		{"/compact", "sum up all but the end of this one, so that it takes less room"},
-		{"/cost", "tokens and time of this conversation since tai started, by model"},
+		{"/cost", "tokens and time of this conversation, by model: since tai started, and in all"},
+		{"/show [N|ID]", "the whole of a tool's result: the last one, the Nth, or a record"},
+		{"/undo [CHANGE]", "take back the last change of a file, or one by its id"},
 	} {
 		printColumns(r.stdout, c[0], c[1])
 	}
@@ -34,14 +37,16 @@ func (r *repl) conversation(ctx context.Context, line string) (done bool, err er
 	}
 	switch word {
 	case "new":
-		r.agent, r.turn.session = nil, ""
+		r.agent, r.turn.session, r.results = nil, "", resultLog{}
 		fmt.Fprintln(r.stdout, "a new conversation begins")
 	case "resume":
 		return true, r.resumeSession(ctx, rest)
 	case "compact":
 		return true, r.compact(ctx)
 	case "cost":
-		r.printCost()
+		return true, r.printCost(ctx)
+	default:
+		return r.showing(ctx, word, rest)
 	}
 	return done, err
 }
@@ -72,6 +77,10 @@ func (r *repl) showLast(ctx context.Context) error {
 	rows, err := v.messages(ctx, s.ID)
 	if err != nil {
 		return orUnknown(err, sessionIDsHint)
+	}
+	r.results = resultLog{}
+	if err := r.results.readBack(rows); err != nil {
+		return err
 	}
 	fmt.Fprintln(r.stdout, "going on with "+r.sessionLine(s))
 	asked, answered := "", ""
@@ -107,20 +116,70 @@ func (r *repl) compact(ctx context.Context) error {
 	return nil
 }
 
-func (r *repl) printCost() {
-	if r.agent == nil || len(r.agent.spent) == 0 {
-		fmt.Fprintln(r.stdout, "no model was asked yet in this conversation")
-		return
+// printCost says what this conversation has cost since tai started, and in all where that is more.
+func (r *repl) printCost(ctx context.Context) error {
+	var now, all []agentSpent
+	if r.agent != nil {
+		now = r.agent.spent
 	}
+	if session := r.session(); session != "" {
+		v, err := r.vault(ctx)
+		if err != nil {
+			return err
+		}
+		rows, err := v.usage(ctx, session, time.Time{})
+		if err != nil {
+			return err
+		}
+		all = spentBy(rows)
+	}
+	switch {
+	case len(now) == 0 && len(all) == 0:
+		fmt.Fprintln(r.stdout, "no model was asked yet in this conversation")
+	case requests(now) >= requests(all): // all of it was spent here
+		r.printSpent(now)
+	default:
+		fmt.Fprintln(r.stdout, "since tai started:")
+		if len(now) == 0 {
+			fmt.Fprintln(r.stdout, "no model was asked yet")
+		}
+		r.printSpent(now)
+		fmt.Fprintf(r.stdout, "session %s in all:\n", r.session())
+		r.printSpent(all)
+	}
+	return nil
+}
+
+// spentBy adds rows up by model, in the order in which the models came.
+func spentBy(rows []usageRow) (list []agentSpent) {
+	for _, row := range rows {
+		i := slices.IndexFunc(list, func(s agentSpent) bool { return s.Model == row.Model })
+		if i < 0 {
+			i, list = len(list), append(list, agentSpent{Model: row.Model})
+		}
+		s := &list[i]
+		s.Requests, s.Usage, s.Time = s.Requests+1, s.Usage.plus(chatUsage{row.Input, row.Output, row.Cached}), s.Time+row.Duration
+	}
+	return list
+}
+
+func requests(list []agentSpent) (n int) {
+	for _, s := range list {
+		n += s.Requests
+	}
+	return n
+}
+
+func (r *repl) printSpent(list []agentSpent) {
 	var all agentSpent
 	line := func(s agentSpent) {
 		fmt.Fprintf(r.stdout, "%s  %s  %d in (%d cached)  %d out  %s\n", visibleLine(s.Model), plural(s.Requests, "request"), s.Usage.Input, s.Usage.Cached, s.Usage.Output, s.Time.Round(100*time.Millisecond))
 	}
-	for _, s := range r.agent.spent {
+	for _, s := range list {
 		line(s)
 		all = agentSpent{"all", all.Requests + s.Requests, all.Usage.plus(s.Usage), all.Time + s.Time}
 	}
-	if len(r.agent.spent) > 1 {
+	if len(list) > 1 {
 		line(all)
 	}
 }

@@ -106,6 +106,19 @@ func isGroup(word string, all []command) bool {
 	return slices.ContainsFunc(all, func(c command) bool { return strings.HasPrefix(c.Path, word+" ") })
 }
 
+// aloneWords gives the words of a line whose first word, a group of commands, stands alone: what shows the group's things is meant.
+func aloneWords(words []string, all []command) []string {
+	if len(words) == 0 || asksHelp(words) || len(plainWords(words, command{})) != 1 || !isGroup(words[0], all) {
+		return words
+	}
+	for _, deed := range []string{"list", "status"} {
+		if cmd, used := commandFor([]string{words[0], deed}, all); used == 2 && cmd.Run != nil {
+			return append([]string{words[0], deed}, words[1:]...)
+		}
+	}
+	return words
+}
+
 func unknownInGroup(words []string, all []command) error {
 	var names []string
 	for _, c := range all {

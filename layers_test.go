@@ -51,6 +51,7 @@ var layerOf = map[string]float64{
 	"tool_inspect.go": 4.1, "tool_proc.go": 4.1, "tool_sys.go": 4.15, "tool_git.go": 4.12, "tool_git_commit.go": 4.13,
 	"agent_history.go": 4.9, "agent_shorten.go": 4.92, "agent_calls.go": 5.1, "agent_tools.go": 5.1, "agent_compact.go": 5.1, "agent_notes.go": 5.95, "turn_sink.go": 6.22,
 	"cmd_session.go": 6.26, "cmd_prompt.go": 6.52, "cmd_repl.go": 6.53,
+	"repl_results.go": 6.21, "cmd_repl_show.go": 6.53,
 	"main.go": 7,
 }
 

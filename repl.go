@@ -17,7 +17,8 @@ type repl struct {
 	agent *agent
 	sink  *textSink // of the agent
 
-	otherModel bool // another model may have been chosen since the agent was made
+	results    resultLog // of this conversation's tools
+	otherModel bool      // another model may have been chosen since the agent was made
 }
 
 // loop reads lines until the end of input, /exit or two interrupts of an empty prompt. Else an interrupt ends the running turn or
@@ -26,9 +27,14 @@ func (r *repl) loop(ctx context.Context) error {
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt) // read by nobody: between two lines an interrupt ends nothing
 	defer signal.Stop(interrupts)
-	fmt.Fprintln(r.stdout, "tai "+version+"  /help lists the commands, /exit leaves")
-	if notice := r.modelNotice(ctx); notice != "" {
-		fmt.Fprintln(r.stdout, notice)
+	notice := r.modelNotice(ctx)
+	if notice == "" {
+		fmt.Fprintln(r.stdout, "tai "+version+"  /help lists the commands, /exit leaves")
+	} else {
+		fmt.Fprint(r.stdout, wrapWords("", "tai "+version+"  without a model /tools, /call and /mcp work; /help lists all", "", helpColumns(r.stdout)))
+		for line := range strings.Lines(notice) {
+			fmt.Fprint(r.stdout, wrapWords("", line, "", helpColumns(r.stdout)))
+		}
 	}
 	if r.turn.session != "" {
 		if err := r.showLast(ctx); err != nil {
@@ -93,9 +99,7 @@ func (r *repl) slash(ctx context.Context, line string) error {
 	if len(words) > 0 && words[0] == "call" {
 		words = append([]string{"tools"}, words...)
 	}
-	if len(words) > 0 && words[0] == "tools" && len(words) == 1 {
-		words = []string{"tools", "list"}
-	}
+	words = aloneWords(words, commands())
 	if plain := plainWords(words, command{}); len(plain) == 0 || !isCommandWord(plain[0], commands()) {
 		return usageError("/help lists the commands", "no such command: /%s", visibleLine(line))
 	}
@@ -128,7 +132,7 @@ func (r *repl) open(ctx context.Context) error {
 		return err
 	}
 	if r.agent == nil {
-		sink := &textSink{out: r.stdout, notes: r.stderr, screen: true, redact: r.redact, mask: mask}
+		sink := &textSink{out: r.stdout, notes: r.stderr, screen: true, redact: r.redact, mask: mask, results: &r.results, width: r.errWidth}
 		a, err := r.newAgent(ctx, sink)
 		if err != nil {
 			return err

@@ -12,12 +12,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const (
 	replPrompt      = "› "
-	replPromptPlain = "> " // where the terminal may not know the other one
-	historyShown    = 20   // entries that /history shows
+	replPromptPlain = "> "    // where the terminal may not know the other one
+	historyShown    = 20      // entries that /history shows
+	replPasteMax    = 1 << 20 // bytes of lines that come at once and are taken for one text
+
+	replBurstWait = 30 * time.Millisecond // for the next line of a paste that comes without an editor
 )
 
 // replLines reads the lines of one run.
@@ -91,8 +95,8 @@ func (l *replLines) next(ctx context.Context) (string, error) {
 	}
 }
 
-// plain asks on a plain line. The interrupt is listened for before the prompt shows, so that none is missed. A text that came from an
-// editor is sent by an empty line.
+// plain asks on a plain line. The interrupt is listened for before the prompt shows, so that none is missed. Lines that come at once are a paste
+// (F26): one text, unless it begins with a command. It and a text that came from an editor are sent by an empty line.
 func (l *replLines) plain(ctx context.Context) (string, error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
@@ -106,13 +110,40 @@ func (l *replLines) plain(ctx context.Context) (string, error) {
 	}
 	fmt.Fprint(l.stdout, prompt)
 	line, err := l.console.readLine(ctx)
+	if err == nil && line == "" {
+		line = text
+	} else if err == nil && !strings.HasPrefix(line, "/") {
+		line, err = l.burst(ctx, line, prompt)
+	}
 	if err != nil {
 		fmt.Fprintln(l.stdout)
 	}
-	if err == nil && line == "" {
-		line = text
-	}
 	return line, err
+}
+
+// burst adds to a line those that came with it. Where there are some, the text is sent only by Enter: what was pasted may end in a line that has no
+// end yet, which then belongs to it.
+func (l *replLines) burst(ctx context.Context, text, prompt string) (string, error) {
+	for asked := false; ; {
+		more, err := inputReady(l.console.in, replBurstWait)
+		switch {
+		case err != nil:
+			return "", fmt.Errorf("read the terminal: %w", err)
+		case !more && (asked || !strings.Contains(text, "\n")):
+			return text, nil
+		case !more:
+			asked = true
+			fmt.Fprintf(l.stdout, "%d lines at once: one message; Enter sends it, Ctrl-C drops it\n%s", strings.Count(text, "\n")+1, prompt)
+		}
+		line, err := l.console.readLine(ctx)
+		if err != nil || !more && line == "" {
+			return text, err
+		}
+		if text += "\n" + line; len(text) > replPasteMax {
+			tell(usageError("put it in a file and name the file with @", "more than %d bytes were pasted", replPasteMax), false, l.stdout, l.stderr)
+			return "", flushInput(l.console.in)
+		}
+	}
 }
 
 // outside has a person write a text in their own editor; the next line begins with it.

@@ -13,7 +13,15 @@ func TestREPLPtyModel(t *testing.T) {
 	r := newCLIRig(t)
 	c := r.pty(t, newTermPty(t), true)
 	c.await(replPrompt)
-	c.shows("No model is set: looked for tai model use, TAI_BASE_URL and the providers' keys", "ANTHROPIC_API_KEY", "/model set NAME", "/tools list")
+	notice := strings.SplitAfter(c.screen.String(), "\r\n")
+	if len(notice) != 5 || !strings.HasPrefix(notice[1], "No model: none in use, no TAI_BASE_URL, no key; TAI_LOCAL_MODELS is off.") || !strings.Contains(notice[2], "ANTHROPIC_API_KEY") || !strings.Contains(notice[3], "/model set NAME") {
+		t.Errorf("the notice is\n%s", &c.screen)
+	}
+	for _, line := range notice {
+		if textWidth(strings.TrimSpace(line)) > 80 {
+			t.Errorf("wider than 80 columns: %q", line)
+		}
+	}
 	c.keys("/model set one --base-url " + first.URL + "/v1 --model m\n")
 	c.await("one: stored")
 	c.await(replPrompt)
@@ -39,7 +47,7 @@ func TestREPLPtyModel(t *testing.T) {
 	}
 	again := r.pty(t, newTermPty(t), true)
 	again.await(replPrompt)
-	if strings.Contains(again.screen.String(), "No model is set") {
+	if strings.Contains(again.screen.String(), "No model") {
 		t.Errorf("the screen shows %s", &again.screen)
 	}
 	again.keys("/exit\n")

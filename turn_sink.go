@@ -26,6 +26,8 @@ type textSink struct {
 	hold       bool // a program reads out: it gets the answer alone, at its end
 	redact     func(string) string
 	mask       *redactStream // of the answer, which comes in parts
+	results    *resultLog    // where results go to be shown again; nil: nowhere
+	width      func() int    // columns of notes, 0 where it is no screen; nil: the same
 
 	held strings.Builder
 	open bool // the last line of out has no end yet
@@ -78,20 +80,24 @@ func (s *textSink) aside(calls bool) {
 	s.open = false
 }
 
+func (s *textSink) columns() int {
+	if s.width == nil {
+		return 0
+	}
+	return s.width()
+}
+
 func (s *textSink) toolStarted(c chatToolCall) {
 	s.aside(true)
-	fmt.Fprintf(s.notes, "· %s %s\n", visibleLine(c.Name), clip(visibleLine(s.redact(c.Args)), 200))
+	fmt.Fprintln(s.notes, callLine(c.Name, s.redact(c.Args), s.columns()))
 }
 
 func (s *textSink) toolFinished(c chatToolCall, r toolResult, took time.Duration) {
-	state := "done"
-	switch {
-	case r.Rule != "":
-		state = "refused (" + r.Rule + ")"
-	case r.IsError:
-		state = "failed"
+	k := keepResult(c, r, took)
+	if s.results != nil {
+		k.N = s.results.add(k)
 	}
-	fmt.Fprintf(s.notes, "· %s %s in %s, %d bytes\n", visibleLine(c.Name), state, shortTime(took), len(r.Text))
+	fmt.Fprint(s.notes, k.lines(s.redact(clip(r.Text, mcpResultMax)), s.results != nil, s.columns()))
 	if r.Rule != "" && r.Hint != "" {
 		fmt.Fprintln(s.notes, "  hint: "+visibleLine(r.Hint))
 	}
