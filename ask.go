@@ -27,11 +27,7 @@ var errNoAnswer = errors.New("no answer was given")
 // question appeared does not count. Between two screens a no is an answer; a yes comes only after the end (TTY-04).
 func (c *console) confirm(ctx context.Context, q consent) (consentAnswer, error) {
 	width := c.width()
-	var no consentChoice
-	if slices.ContainsFunc(q.Choices, func(ch consentChoice) bool { return ch.Key == choiceNo }) {
-		no = consentChoice{choiceNo, "refuses"}
-	}
-	if ended, err := c.page(ctx, c.out, renderConsent(q, width), no); err != nil || ended {
+	if ended, err := c.present(ctx, q, width); err != nil || ended {
 		return consentAnswer{Key: choiceNo}, err
 	}
 	for {
@@ -48,7 +44,7 @@ func (c *console) confirm(ctx context.Context, q consent) (consentAnswer, error)
 		switch {
 		case ok && a.Key == choiceOpen:
 			q = q.unfolded()
-			if ended, err := c.page(ctx, c.out, renderConsent(q, width), no); err != nil || ended {
+			if ended, err := c.present(ctx, q, width); err != nil || ended {
 				return consentAnswer{Key: choiceNo}, err
 			}
 		case ok:
@@ -57,21 +53,42 @@ func (c *console) confirm(ctx context.Context, q consent) (consentAnswer, error)
 	}
 }
 
-// page writes a text of whole lines to a screen, no more at a time than it shows, and waits for Enter in between. The answer end, where its key is not
-// "", stops it there; everything else asks again, and what was typed before does not count. All that was shown stays in the scrollback.
-func (c *console) page(ctx context.Context, out io.Writer, text string, end consentChoice) (ended bool, err error) {
+// present shows a consent to its end; ended says that a no came before. The choices stand together.
+func (c *console) present(ctx context.Context, q consent, width int) (ended bool, err error) {
+	text, together := renderConsent(q, width), 0
+	choices := q.choices(width)
+	if len(choices) > 0 {
+		if i := strings.LastIndex(text, consentOwn+"  "+choices[0].Key+"  "); i >= 0 {
+			together = strings.Count(text[i:], "\n")
+		}
+	}
+	var no consentChoice
+	if slices.ContainsFunc(choices, func(ch consentChoice) bool { return ch.Key == choiceNo }) {
+		no = consentChoice{choiceNo, "no"}
+	}
+	return c.page(ctx, c.out, text, together, no)
+}
+
+// page writes a text of whole lines to a screen, no more at a time than it shows, and waits for Enter in between; the last lines stay together where
+// they fit. The answer end, where its key is not "", stops it; everything else asks again, and what was typed before does not count. All that was
+// shown stays in the terminal's scrollback.
+func (c *console) page(ctx context.Context, out io.Writer, text string, together int, end consentChoice) (ended bool, err error) {
 	lines := slices.Collect(strings.Lines(text))
 	for shown := 0; ; {
-		room := c.rows() - 2 // the line that asks, and the one it leaves
-		if room <= 0 || len(lines)-shown <= room {
+		room, left := c.rows()-2, len(lines)-shown // the line that asks, and the one it leaves
+		if room <= 0 || left <= room {
 			fmt.Fprint(out, strings.Join(lines[shown:], ""))
 			return false, nil
 		}
-		fmt.Fprint(out, strings.Join(lines[shown:shown+room], ""))
-		shown += room
-		prompt := fmt.Sprintf("line %d of %d; Enter more: ", shown, len(lines))
+		n := room
+		if left-together > 0 && together <= room {
+			n = min(n, left-together)
+		}
+		fmt.Fprint(out, strings.Join(lines[shown:shown+n], ""))
+		shown += n
+		prompt := fmt.Sprintf("%d of %d; Enter = more: ", shown, len(lines)) // fits 40 columns
 		if end.Key != "" {
-			prompt = fmt.Sprintf("line %d of %d; Enter more, %s %s: ", shown, len(lines), end.Key, end.Text)
+			prompt = fmt.Sprintf("%d of %d; Enter = more, %s = %s: ", shown, len(lines), end.Key, end.Text)
 		}
 		for line := " "; line != ""; {
 			if line, err = c.reply(ctx, prompt); err != nil || end.Key != "" && line == end.Key {

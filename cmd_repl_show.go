@@ -55,7 +55,7 @@ func (r *repl) show(ctx context.Context, id string) error {
 		fmt.Fprint(r.stdout, text)
 		return nil
 	}
-	_, err = r.console.page(ctx, r.stdout, text, consentChoice{"q", "ends"})
+	_, err = r.console.page(ctx, r.stdout, text, 0, consentChoice{"q", "end"})
 	return err
 }
 

@@ -111,6 +111,9 @@ func (c *replCompleter) words(ctx context.Context, words []string, typed string)
 	if len(plain) == 1 && plain[0] == "resume" {
 		return names(c.stored(ctx, sessionIDs))
 	}
+	if len(plain) == 1 && plain[0] == "show" {
+		return names(c.stored(ctx, recordIDs))
+	}
 	if cmd.Run == nil {
 		return c.commandWords(plain)
 	}
@@ -136,7 +139,7 @@ func (c *replCompleter) commandWords(words []string) []candidate {
 		}
 	}
 	if len(words) == 0 {
-		out = append(out, names([]string{"call", "compact", "cost", "edit", "exit", "history", "new", "quit", "resume"})...)
+		out = append(out, names([]string{"call", "compact", "cost", "edit", "exit", "history", "new", "quit", "resume", "show", "undo"})...)
 	}
 	return out
 }

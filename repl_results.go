@@ -131,25 +131,42 @@ func shortLine(line string, width int) string {
 // lines are what a result has on the screen: how the call ended, and how its text begins, on the same line where there is room, else on one of its
 // own, under the mark of what is not tai's. summary is masked. numbered says that /show knows it.
 func (k keptResult) lines(summary string, numbered bool, width int) string {
-	line := fmt.Sprintf("· %s %s in %s, %d bytes", visibleLine(k.Name), k.State, shortTime(k.Took), k.Size)
+	line := fmt.Sprintf("· %s %s in %s", visibleLine(k.Name), k.State, shortTime(k.Took))
+	if !k.refused() {
+		line += fmt.Sprintf(", %d bytes", k.Size)
+	}
 	if numbered {
 		line += fmt.Sprintf(", /show %d", k.N)
 	}
-	switch summary = k.summary(summary); {
-	case summary == "":
-		return line + "\n"
-	case width <= 0 || width-textWidth(line)-2 >= resultLineRoom:
+	summary = k.summary(summary)
+	if room := width - textWidth(line) - len(": "); summary != "" && (width <= 0 || room >= resultLineRoom) {
 		return shortLine(line+": "+summary, width) + "\n"
 	}
-	return line + "\n" + shortLine(consentText+summary, width) + "\n"
+	if width > 0 {
+		line = wrapWords("", line, "  ", max(width, consentMinWidth)-1)
+	} else {
+		line += "\n"
+	}
+	if summary != "" {
+		line += shortLine(consentText+summary, width) + "\n"
+	}
+	return line
 }
 
-// summary is the first line of a text that says something, "" for a refusal, whose rule says it all.
+// refused says that the call did not run.
+func (k keptResult) refused() bool { return strings.HasPrefix(k.State, "refused") }
+
+// summary is how a text begins, its first lines on one, "" for a refusal, whose rule says it all.
 func (k keptResult) summary(text string) string {
-	if strings.HasPrefix(k.State, "refused") {
+	if k.refused() {
 		return ""
 	}
-	text = strings.TrimSpace(clip(strings.TrimPrefix(strings.TrimSpace(text), k.Name+": "), 8*resultLineMax))
-	first, _, _ := strings.Cut(text, "\n")
-	return visibleLine(strings.Join(strings.Fields(first), " "))
+	text = strings.TrimPrefix(strings.TrimSpace(text), k.Name+": ")
+	var said []string
+	for line := range strings.Lines(brief(text, 8*resultLineMax)) {
+		if line = strings.Join(strings.Fields(line), " "); line != "" {
+			said = append(said, line)
+		}
+	}
+	return visibleLine(strings.Join(said, " / "))
 }
