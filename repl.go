@@ -28,12 +28,12 @@ func (r *repl) loop(ctx context.Context) error {
 	signal.Notify(interrupts, os.Interrupt) // read by nobody: between two lines an interrupt ends nothing
 	defer signal.Stop(interrupts)
 	notice := r.modelNotice(ctx)
-	if notice == "" {
-		fmt.Fprintln(r.stdout, "tai "+version+"  /help lists the commands, /exit leaves")
+	if head, width := "tai "+version+"  ", helpColumns(r.stdout); notice == "" {
+		fmt.Fprint(r.stdout, wrapWords(head, "/help lists the commands, /exit leaves", "", width))
 	} else {
-		fmt.Fprint(r.stdout, wrapWords("", "tai "+version+"  without a model /tools, /call and /mcp work; /help lists all", "", helpColumns(r.stdout)))
+		fmt.Fprint(r.stdout, wrapWords(head, "without a model /tools, /call and /mcp work; /help lists all", "", width))
 		for line := range strings.Lines(notice) {
-			fmt.Fprint(r.stdout, wrapWords("", line, "", helpColumns(r.stdout)))
+			fmt.Fprint(r.stdout, wrapWords("", line, "", width))
 		}
 	}
 	if r.turn.session != "" {
@@ -152,6 +152,7 @@ func (r *repl) say(ctx context.Context, text string) error {
 	if err := r.open(ctx); err != nil {
 		return err
 	}
+	r.sink.interrupted = func() bool { return ctx.Err() != nil }
 	begin := r.out.Now()
 	res, err := r.agent.runTurn(ctx, text)
 	r.sink.finish()

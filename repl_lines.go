@@ -98,7 +98,7 @@ func (l *replLines) next(ctx context.Context) (string, error) {
 // plain asks on a plain line. The interrupt is listened for before the prompt shows, so that none is missed. Lines that come at once are a paste
 // (F26): one text, unless it begins with a command. It and a text that came from an editor are sent by an empty line.
 func (l *replLines) plain(ctx context.Context) (string, error) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	heed, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 	prompt := replPrompt
 	if !utf8Locale(l.goos, l.out.Getenv) {
@@ -109,11 +109,14 @@ func (l *replLines) plain(ctx context.Context) (string, error) {
 		fmt.Fprintln(l.stdout, visible(text)+"\nEnter sends this text, another line takes its place")
 	}
 	fmt.Fprint(l.stdout, prompt)
-	line, err := l.console.readLine(ctx)
+	line, err := l.console.readLine(heed)
 	if err == nil && line == "" {
 		line = text
 	} else if err == nil && !strings.HasPrefix(line, "/") {
-		line, err = l.burst(ctx, line, prompt)
+		if line, err = l.burst(heed, line, prompt); errors.Is(err, context.Canceled) && ctx.Err() == nil {
+			line, err = "", nil // the paste is dropped, no more
+			fmt.Fprintln(l.stdout)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(l.stdout)
@@ -133,7 +136,7 @@ func (l *replLines) burst(ctx context.Context, text, prompt string) (string, err
 			return text, nil
 		case !more:
 			asked = true
-			fmt.Fprintf(l.stdout, "%d lines at once: one message; Enter sends it, Ctrl-C drops it\n%s", strings.Count(text, "\n")+1, prompt)
+			fmt.Fprint(l.stdout, "\n(lines that come at once are one message: Enter sends it, Ctrl-C drops it)\n"+prompt)
 		}
 		line, err := l.console.readLine(ctx)
 		if err != nil || !more && line == "" {

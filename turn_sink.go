@@ -29,8 +29,11 @@ type textSink struct {
 	results    *resultLog    // where results go to be shown again; nil: nowhere
 	width      func() int    // columns of notes, 0 where it is no screen; nil: the same
 
-	held strings.Builder
-	open bool // the last line of out has no end yet
+	held  strings.Builder
+	open  bool // the last line of out has no end yet
+	ended bool // an interrupt was seen
+
+	interrupted func() bool // tells that the person has ended this turn, which the terminal shows as ^C where the cursor stood; nil: nobody does
 }
 
 func (s *textSink) textDelta(text string) { s.write(s.mask.feed(text)) }
@@ -44,11 +47,20 @@ func (s *textSink) finish() {
 	if text := strings.TrimRight(s.held.String(), "\n"); text != "" {
 		fmt.Fprintln(s.out, text)
 	}
+	s.caret()
 	if s.open {
 		fmt.Fprintln(s.out)
 	}
 	s.held.Reset()
-	s.open = false
+	s.open, s.ended = false, false
+}
+
+// caret ends the line that the terminal has put ^C on.
+func (s *textSink) caret() {
+	if s.screen && !s.ended && s.interrupted != nil && s.interrupted() {
+		s.ended, s.open = true, false
+		fmt.Fprintln(s.out)
+	}
 }
 
 func (s *textSink) write(text string) {
@@ -74,6 +86,7 @@ func (s *textSink) aside(calls bool) {
 	if calls {
 		s.held.Reset()
 	}
+	s.caret()
 	if s.open && s.screen {
 		fmt.Fprintln(s.out)
 	}
@@ -93,6 +106,7 @@ func (s *textSink) toolStarted(c chatToolCall) {
 }
 
 func (s *textSink) toolFinished(c chatToolCall, r toolResult, took time.Duration) {
+	s.caret()
 	k := keepResult(c, r, took)
 	if s.results != nil {
 		k.N = s.results.add(k)
