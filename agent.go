@@ -66,10 +66,12 @@ type agentConfig struct {
 	Sink            turnSink
 	Usage           func(ctx context.Context, session string, u chatUsage, took time.Duration) error // is told what each reply has cost; may be nil
 	System          string
-	Profile, Origin string // for the calls it makes
-	Root            string // the workspace that its sessions belong to
-	Parent          string // the session of the agent that started it, "" for the person's own
-	Depth           int    // how many agents stand above it
+	Word            func() string // what stands behind the system text at the moment, "" for nothing; may be nil
+	Profile, Origin string        // of its sessions and for the calls it makes
+	Follows         bool          // its calls are made in the profile that the run has by then
+	Root            string        // the workspace that its sessions belong to
+	Parent          string        // the session of the agent that started it, "" for the person's own
+	Depth           int           // how many agents stand above it
 	Bounds          turnBounds
 	ToolLimit       int
 }
@@ -300,7 +302,7 @@ func (a *agent) ask(ctx context.Context, tools []chatTool, res *turnResult) (cha
 
 // request sends the history and counts what the reply cost. Where the endpoint says nothing of tokens, they are estimated.
 func (a *agent) request(ctx context.Context, tools []chatTool, res *turnResult) (chatReply, error) {
-	r := chatRequest{System: a.System, Messages: a.history, Tools: tools}
+	r := chatRequest{System: a.system(), Messages: a.history, Tools: tools}
 	if a.Bounds.Tokens > 0 {
 		r.MaxTokens = max(1, a.Bounds.Tokens-res.Usage.Output)
 	}
@@ -316,6 +318,13 @@ func (a *agent) request(ctx context.Context, tools []chatTool, res *turnResult) 
 	a.spend(ctx, reply.Usage, err == nil, time.Since(begin))
 	res.Usage = res.Usage.plus(reply.Usage)
 	return reply, err
+}
+
+func (a *agent) system() string {
+	if a.Word == nil {
+		return a.System
+	}
+	return a.System + a.Word()
 }
 
 func (u chatUsage) plus(v chatUsage) chatUsage {

@@ -129,10 +129,14 @@ func (a *agent) callTool(ctx context.Context, c chatToolCall, place int) toolRes
 }
 
 func (a *agent) toolCall(c chatToolCall, args json.RawMessage) toolCall {
-	return toolCall{
+	call := toolCall{
 		Parent: fmt.Sprintf("%s/%d", a.session, a.turns), Name: c.Name, Args: args,
 		Origin: a.Origin, Profile: a.Profile, Session: a.session,
 	}
+	if a.Follows {
+		call.Profile = ""
+	}
+	return call
 }
 
 // agentArgs gives the arguments a model means: nothing and null are {} (F17), anything else stays as it is.

@@ -22,7 +22,7 @@ const compactAsk = `Sum up the conversation below. Keep what the person wants an
 
 // estimate gives the tokens of a request with these tools, as estimated from its bytes.
 func (a *agent) estimate(tools []chatTool) int {
-	n := textTokens(a.System) + messagesTokens(a.history)
+	n := textTokens(a.system()) + messagesTokens(a.history)
 	for _, t := range tools {
 		n += 10 + textTokens(t.Name) + textTokens(t.Description) + textTokens(string(t.Schema))
 	}

@@ -59,7 +59,8 @@ type app struct {
 	home        string
 	root        string
 	profileFlag string
-	origin      string // repl, cli or http, for the run log
+	profileNow  atomic.Pointer[string] // that the run was switched to, nil for none
+	origin      string                 // repl, cli or http, for the run log
 	use         storeUse
 
 	signing    atomic.Bool // the seal is opened for the key that signs the run log
@@ -369,23 +370,27 @@ func (a *app) makeVault(ctx context.Context) (*vault, error) {
 	return made, nil
 }
 
-// profile gives the profile to work in: the flag, which must name one that is there, else the stored current one.
+// profile gives the profile to work in: the one that the run was switched to or the flag, which must name one that is there, else the stored current one.
 func (a *app) profile(ctx context.Context) (string, error) {
 	v, err := a.vault(ctx)
 	if err != nil {
 		return "", err
 	}
-	if a.profileFlag == "" {
+	chosen := a.profileFlag
+	if name := a.profileNow.Load(); name != nil {
+		chosen = *name
+	}
+	if chosen == "" {
 		return v.currentProfile(ctx)
 	}
 	list, err := v.profiles(ctx)
 	if err != nil {
 		return "", err
 	}
-	if !slices.ContainsFunc(list, func(p profileInfo) bool { return p.Name == a.profileFlag }) {
-		return "", usageError("tai profile list shows the names, tai profile create makes one", "no such profile: %s", quoteClip(a.profileFlag))
+	if !slices.ContainsFunc(list, func(p profileInfo) bool { return p.Name == chosen }) {
+		return "", usageError("tai profile list shows the names, tai profile create makes one", "no such profile: %s", quoteClip(chosen))
 	}
-	return a.profileFlag, nil
+	return chosen, nil
 }
 
 func (a *app) lookupEnv(name string) (string, bool) {

@@ -93,7 +93,7 @@ func parseWords(words []string, specs []flagSpec) (args, rest []string, dash boo
 		name, value, inline := strings.Cut(strings.TrimLeft(w, "-"), "=")
 		k := slices.IndexFunc(specs, func(s flagSpec) bool { return s.Name == name })
 		if k < 0 || !strings.HasPrefix(w, "--") && len(name) > 1 {
-			return nil, nil, false, nil, usageError(nearest(name, specs), "unknown flag %s", visibleLine(w))
+			return nil, nil, false, nil, usageError(nearest(name, specs), "unknown flag %s", visibleLine(w[:len(w)-len(strings.TrimLeft(w, "-"))]+name)) // without what it would set: that may be a secret
 		}
 		spec := specs[k]
 		switch {

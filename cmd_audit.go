@@ -26,9 +26,9 @@ func auditCommands() []command {
 		{Path: "audit show", Args: "RUN|FILE", Short: "print a run log, one line an event", Long: "A log that does not verify is shown all the same, with a warning. RUN may be\ncut short where it stays clear, and the word last is the newest run; so for\nverify, head and report.", Example: "tai audit show cli-2f6c1a0b93d4e857 --since 10m",
 			Flags: []flagSpec{{Name: "call", Value: "ID", Help: "only the events of this call, and of those that it caused"}, {Name: "event", Value: "NAME", Help: "only these events", Many: true},
 				{Name: "since", Value: "TIME", Help: "only what came later: a time as in the log, or how long ago (90s, 10m, 2h)"}}, Min: 1, Max: 1, Store: storeRead, Run: cmdAuditShow},
-		{Path: "audit verify", Args: "RUN|FILE", Short: "check a run log's chain, and its head on record", Example: "tai audit verify cli-2f6c1a0b93d4e857 --ci",
-			Long:  "Exit 0: good. Exit 1: tampered with. Exit 2: unreadable. The chain shows what\nwas changed inside the log; the head that the vault holds, or --head FILE, also\nwhat was cut off its end. With --head no vault is opened. An incomplete last\nline that the head does not speak of is what a crash leaves, and a notice.",
-			Flags: []flagSpec{{Name: "ci", Help: "one line of JSON, for machines"}, {Name: "head", Value: "FILE", Help: "a head that tai audit head wrote"}}, Min: 1, Max: 1, Store: storeRead, Run: cmdAuditVerify},
+		{Path: "audit verify", Args: "[RUN|FILE]", Short: "check a run log's chain, and its head on record; or all logs", Example: "tai audit verify cli-2f6c1a0b93d4e857 --ci",
+			Long:  "Exit 0: good. Exit 1: tampered with. Exit 2: unreadable. The chain shows what\nwas changed inside the log; the head that the vault holds, or --head FILE, also\nwhat was cut off its end. With --head no vault is opened. An incomplete last\nline that the head does not speak of is what a crash leaves, and a notice. With\n--all every log of the home and the workspace is checked, also those that are\non record and gone; the exit code is that of the worst.",
+			Flags: []flagSpec{{Name: "ci", Help: "one line of JSON, for machines"}, {Name: "head", Value: "FILE", Help: "a head that tai audit head wrote"}, {Name: "all", Help: "check every log"}}, Max: 1, Store: storeRead, Run: cmdAuditVerify},
 		{Path: "audit head", Args: "RUN", Short: "export the signed head of a run log, to be kept elsewhere", Example: "tai audit head cli-2f6c1a0b93d4e857 -o head.json",
 			Long:  "tai audit verify LOG --head FILE holds the log against it, on any machine that\nhas both files; the log is HOME/runs/RUN.jsonl. Whoever can change both could\nsign anew: so note the key that this command shows, and compare it with the\none that verify shows.",
 			Flags: []flagSpec{{Name: "o", Value: "FILE", Help: "write it to a new file"}}, Min: 1, Max: 1, Store: storeThere, Run: cmdAuditHead},
@@ -298,6 +298,14 @@ func (s auditSource) judge(h *auditHead, by string) (auditFinding, error) {
 }
 
 func cmdAuditVerify(ctx context.Context, c *invocation) error {
+	switch one := len(c.args) == 1; {
+	case c.given("all") && (one || c.given("head")):
+		return usageError("", "--all checks every log: it takes neither a run nor --head")
+	case c.given("all"):
+		return c.verifyAll(ctx)
+	case !one:
+		return usageError("tai audit list shows the runs, --all checks every log", "no run was named")
+	}
 	var f auditFinding
 	var err error
 	if c.given("head") {

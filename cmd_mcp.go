@@ -115,7 +115,7 @@ func cmdMCPAdd(ctx context.Context, c *invocation) error {
 
 // addServer registers one entry. One that wants a login is stored, and a failure all the same: it cannot be used.
 func (c *invocation) addServer(ctx context.Context, e serverEntry, moved []namedSecret) (registered, error) {
-	o := registerOptions{Profile: c.profileFlag, Yes: "--yes", Moved: moved}
+	o := registerOptions{Profile: c.profileWord(), Yes: "--yes", Moved: moved}
 	if c.errTerminal && !c.json {
 		o.Waiting = func() (done func() bool) {
 			return time.AfterFunc(addPatience, func() { // one write, and nothing waits for it
@@ -528,17 +528,28 @@ func (c *invocation) usersNow(ctx context.Context) map[string][]string {
 	if err != nil {
 		return nil
 	}
-	return c.openSecretUsers(ctx, v)
+	if !c.opensQuietly(ctx, v) {
+		return nil
+	}
+	users, err := secretServers(ctx, v)
+	if err != nil {
+		return nil
+	}
+	return users
 }
 
-// tellUnused names the secrets of the vault that only the removed server used: they stay.
+// tellUnused names the secrets of the vault that only the removed server used, and no model: they stay.
 func (c *invocation) tellUnused(ctx context.Context, server string, before map[string][]string) error {
 	v, err := c.vault(ctx)
 	if err != nil {
 		return err
 	}
+	models, err := secretModels(ctx, v)
+	if err != nil {
+		return err
+	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
-		if !slices.Equal(before[name], []string{server}) {
+		if !slices.Equal(before[name], []string{server}) || len(models[name]) > 0 {
 			continue
 		}
 		if has, err := v.hasSecret(ctx, "", name); err != nil {
@@ -559,17 +570,17 @@ func cmdMCPNormalize(ctx context.Context, c *invocation) error {
 	if c.given("os") {
 		o.OS = c.flag("os")
 	}
-	var err error
-	if o.Stored, err = c.storedEntries(ctx); err != nil {
-		return err
-	}
 	var text []byte
+	var err error
 	if word == "-" {
 		text, err = readBounded(ctx, c.stdin, configMax, "standard input")
 	} else {
 		text, err = sourceText(ctx, word, c.stdin, nil)
 	}
 	if err != nil {
+		return err
+	}
+	if o.Stored, err = c.storedNamed(ctx, strings.TrimSpace(string(text))); err != nil {
 		return err
 	}
 	res, err := normalize(text, o)
@@ -591,6 +602,23 @@ func cmdMCPNormalize(ctx context.Context, c *invocation) error {
 	c.say(res.Notes, "note")
 	c.say(res.Warnings, "warning")
 	return nil
+}
+
+// storedNamed gives the entries of the vault where one has that name, else none: only then is the key needed, and for what cannot be a name
+// not even the vault.
+func (a *app) storedNamed(ctx context.Context, name string) ([]serverEntry, error) {
+	if name == "" || len(name) > serverNameMax || strings.ContainsAny(name, "{}[]\n") {
+		return nil, nil
+	}
+	v, err := a.vault(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := v.serverList(ctx)
+	if err != nil || !slices.ContainsFunc(rows, func(r serverRow) bool { return r.Name == name }) {
+		return nil, err
+	}
+	return a.storedEntries(ctx)
 }
 
 // storedEntries gives the entries of the vault, to be named by a word.

@@ -29,7 +29,7 @@ func cmdMCPCall(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	res, err := c.bridge.callTool(ctx, toolRef{c.args[0], c.args[1]}, toolCall{Args: args, Person: true, Origin: c.origin, Profile: c.profileFlag})
+	res, err := c.bridge.callTool(ctx, toolRef{c.args[0], c.args[1]}, toolCall{Args: args, Person: true, Origin: c.origin, Profile: c.profileWord()})
 	if err != nil {
 		return err
 	}

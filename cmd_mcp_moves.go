@@ -31,7 +31,7 @@ func (c *invocation) moveSecrets(ctx context.Context, servers []serverEntry) (ma
 		return nil, nil
 	}
 	move := c.given("move-secrets")
-	if !move && c.console != nil && !c.given("yes") && c.policy.cfg.Mode == modePrompt {
+	if !move && c.console != nil && !c.given("yes") && c.policy.mode() == modePrompt {
 		var err error
 		if move, err = c.askMoves(ctx, servers, plans, taken); err != nil {
 			return nil, err

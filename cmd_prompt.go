@@ -212,7 +212,7 @@ func (c *invocation) chooseSession(ctx context.Context, v *vault) (sessionInfo, 
 
 // newAgent makes the agent of this run, or says what model it looked for.
 func (c *invocation) newAgent(ctx context.Context, sink turnSink) (*agent, error) {
-	config := agentConfig{Sink: sink, Origin: c.origin, Root: c.root, Bounds: c.turn.bounds}
+	config := agentConfig{Sink: sink, Origin: c.origin, Root: c.root, Bounds: c.turn.bounds, Word: c.modeWord, Follows: true}
 	if err := c.useModel(ctx, &config, sink.notice); err != nil {
 		return nil, err
 	}

@@ -1,4 +1,5 @@
-// This file holds the prompt's own commands about the conversation: /new, /resume, /compact, /cost. They exist at the prompt alone.
+// This file holds the prompt's own commands about the conversation: /new, /resume, /compact, /cost, /todo, and /mode, the permission
+// mode of this run. They exist at the prompt alone.
 package main
 
 import (
@@ -17,6 +18,8 @@ func (r *repl) printOwn() {
 		{"/new", "begin a new conversation"},
 		{"/resume [ID]", "go on with a kept one"},
 		{"/compact", "sum up all but the end of this one, so that it takes less room"},
+		{"/todo", "the task list of this conversation"},
+		{"/mode [MODE]", "show or change the permission mode of this run: " + strings.Join(modeWords(), ", ")},
 		{"/cost", "tokens and time of this conversation, by model: since tai started, and in all"},
 		{"/show [N|ID]", "the whole of a tool's result: the last one, the Nth, or a record"},
 		{"/undo [CHANGE]", "take back the last change of a file, or one by its id"},
@@ -29,7 +32,7 @@ func (r *repl) printOwn() {
 func (r *repl) conversation(ctx context.Context, line string) (done bool, err error) {
 	word, rest, _ := strings.Cut(line, " ")
 	rest = strings.TrimSpace(rest)
-	if word == "new" || word == "compact" || word == "cost" {
+	if word == "new" || word == "compact" || word == "cost" || word == "todo" {
 		done = true
 		if rest != "" {
 			return true, usageError("", "/%s takes no arguments", word)
@@ -45,10 +48,55 @@ func (r *repl) conversation(ctx context.Context, line string) (done bool, err er
 		return true, r.compact(ctx)
 	case "cost":
 		return true, r.printCost(ctx)
+	case "todo":
+		return true, r.showTodo(ctx)
+	case "mode":
+		return true, r.mode(rest)
 	default:
 		return r.showing(ctx, word, rest)
 	}
 	return done, err
+}
+
+// mode shows the permission mode of this run, or changes it: a person's own word.
+func (r *repl) mode(word string) error {
+	if word != "" {
+		if err := r.changeMode(word); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(r.stdout, "mode "+r.modeMeaning())
+	return nil
+}
+
+// showTodo prints the task list that the model keeps in this conversation.
+func (r *repl) showTodo(ctx context.Context) error {
+	session := r.turn.session
+	if r.agent != nil {
+		session = r.agent.session
+	}
+	if session == "" {
+		fmt.Fprintln(r.stdout, errNoTodo)
+		return nil
+	}
+	v, err := r.vault(ctx)
+	if err != nil {
+		return err
+	}
+	rows, err := v.messages(ctx, session)
+	if err != nil {
+		return orUnknown(err, sessionIDsHint)
+	}
+	items, err := lastTodo(rows)
+	if errors.Is(err, errNoTodo) {
+		fmt.Fprintln(r.stdout, err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(r.stdout, visible(r.redact(todoText(items))))
+	return nil
 }
 
 func (r *repl) resumeSession(ctx context.Context, id string) error {

@@ -23,7 +23,7 @@ func toolCommands() []command {
 	}
 }
 
-// nativeTools declares the native tools of this run. Where no person sits, ask_user has nobody to ask.
+// nativeTools declares the native tools of this run. Where no person sits, ask_user, plan_submit and the hidden prompt of secret_set have nobody to ask.
 func (a *app) nativeTools() ([]tool, error) {
 	w, err := openWorkspace(a.root)
 	if err != nil {
@@ -46,23 +46,60 @@ func (a *app) nativeTools() ([]tool, error) {
 	tools = append(tools, findTools(func() (toolFinder, error) { return a.toolbox() })...)
 	tools = append(tools, policyTools(func() (policyForeseer, error) { return a.toolbox() })...)
 	tools = append(tools, modelTools(a.models())...)
+	tools = append(tools, a.ownTools(w, own)...)
 	return append(tools, mcpTools(a.bridge, a.goos)...), nil
+}
+
+// ownTools are those about the run itself and what the vault keeps for it.
+func (a *app) ownTools(w workspace, own func() []string) []tool {
+	tools := append(todoTools(), planSubmitTools(a.planReviewer(), a.planAgreed)...)
+	tools = append(tools, recordTools(recordDesk{a.vault, a.redact})...)
+	tools = append(tools, secretTools(secretDesk{
+		vault: a.vault, quiet: a.opensQuietly, env: a.lookupEnv, hidden: a.hiddenLine(), changed: func() { a.known.changed() }, guard: fileGuard{w, own}, goos: a.goos,
+		store: func(ctx context.Context, name, value string) (state, warning string, err error) {
+			if warning, err = checkSecret(name, value); err != nil {
+				return "", "", withHint(err)
+			}
+			v, err := a.vault(ctx)
+			if err == nil {
+				state, err = a.keepSecret(ctx, v, name, value)
+			}
+			return state, warning, err
+		},
+	})...)
+	desk := profileDesk{vault: a.vault, current: a.profile, use: a.switchProfile, mode: a.modeName, model: func(ctx context.Context) string {
+		name, _ := a.modelName(ctx)
+		return name
+	}}
+	if a.rates != nil {
+		desk.limits = a.rates.limits
+	}
+	return append(tools, profileTools(desk)...)
+}
+
+// modelName is the model that this run talks to, "" without one.
+func (a *app) modelName(ctx context.Context) (string, error) {
+	m, err := a.models().inUse(ctx)
+	switch {
+	case err == nil:
+		return m.Name + "/" + m.Endpoint.Model, nil
+	case errors.Is(err, errNoModel):
+		return "", nil
+	}
+	return "", err
 }
 
 // sysState is what sys_info says of this run. What cannot be found out is said in a note.
 func (a *app) sysState(ctx context.Context) sysState {
-	s := sysState{Version: version, Mode: string(a.policy.mode()), Root: a.root, Home: a.home}
+	s := sysState{Version: version, Mode: a.modeName(), Root: a.root, Home: a.home}
 	note := func(err error) {
 		if err != nil {
 			s.Notes = append(s.Notes, err.Error())
 		}
 	}
-	if m, err := a.models().inUse(ctx); err == nil {
-		s.Model = m.Name + "/" + m.Endpoint.Model
-	} else if !errors.Is(err, errNoModel) {
-		note(err)
-	}
 	var err error
+	s.Model, err = a.modelName(ctx)
+	note(err)
 	s.Profile, err = a.profile(ctx)
 	note(err)
 	v, err := a.vault(ctx)
@@ -197,7 +234,7 @@ func cmdToolsCall(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	res, err := box.dispatch(ctx, toolCall{Name: c.args[0], Args: args, Person: true, Origin: c.origin, Profile: c.profileFlag})
+	res, err := box.dispatch(ctx, toolCall{Name: c.args[0], Args: args, Person: true, Origin: c.origin, Profile: c.profileWord()})
 	if err != nil {
 		return err
 	}

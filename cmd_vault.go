@@ -7,15 +7,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
-)
-
-const (
-	secretMax       = 64 << 10 // bytes of one secret's value
-	recordListLimit = 50       // records shown without --limit
 )
 
 func vaultCommands() []command {
@@ -24,7 +17,7 @@ func vaultCommands() []command {
 		{Path: "secret set", Args: "NAME", Short: "store a secret, from a hidden prompt or --from", Example: "tai secret set GITHUB_TOKEN --from env:GITHUB_TOKEN",
 			Long:  "The value never stands on the command line: without --from it is asked for, not\nshown. One line end at the end of a file or of standard input is cut. Names\nstart with a letter or _ and hold letters, digits, _, - and . (at most 128).",
 			Flags: []flagSpec{{Name: "from", Value: "env:X|file:P|-", Help: "where the value comes from: a variable, a file that only you can read, standard input"}}, Min: 1, Max: -1, Store: storeWrite, Signs: true, Run: cmdSecretSet},
-		{Path: "secret list", Short: "names, ages and users of stored secrets, never a value", Example: "tai secret list",
+		{Path: "secret list", Short: "names, times and users of stored secrets, never a value", Example: "tai secret list",
 			Long: "No command prints a value: it goes where ${NAME} stands in a server's entry, or\nto the model that names it, and nowhere else. While the vault asks for its\npassphrase, servers are not listed.", Store: storeRead, Run: cmdSecretList},
 		{Path: "secret delete", Args: "NAME", Short: "drop a secret", Example: "tai secret delete GITHUB_TOKEN", Min: 1, Max: 1, Store: storeThere, Signs: true, Run: cmdSecretDelete},
 		{Path: "profile list", Short: "profiles, the current one marked", Example: "tai profile list", Store: storeRead, Run: cmdProfileList},
@@ -63,23 +56,33 @@ func (c *invocation) storeSecret(ctx context.Context, name, from string) (state 
 	if err != nil {
 		return "", err
 	}
-	state = "stored"
-	err = c.recorded(ctx, deed{Kind: "secret-set", Subject: name}, func(v *vault) error {
-		if had, err := v.hasSecret(ctx, "", name); err != nil {
-			return err
-		} else if had {
-			state = "replaced"
-		}
-		return v.putSecret(ctx, "", name, secret(value), nil)
+	err = c.recorded(ctx, deed{Kind: "secret-set", Subject: name}, func(v *vault) (err error) {
+		state, err = c.keepSecret(ctx, v, name, value)
+		return err
 	})
 	if err != nil {
 		return "", err
 	}
-	c.known.changed()
 	if warning != "" {
 		fmt.Fprintln(c.stderr, "warning: "+warning)
 	}
 	return state, nil
+}
+
+// keepSecret stores or replaces an ordinary secret, which is masked from then on. state is stored or replaced.
+func (a *app) keepSecret(ctx context.Context, v *vault, name, value string) (state string, err error) {
+	had, err := v.hasSecret(ctx, "", name)
+	if err != nil {
+		return "", err
+	}
+	if err := v.putSecret(ctx, "", name, secret(value), nil); err != nil {
+		return "", err
+	}
+	a.known.changed()
+	if had {
+		return "replaced", nil
+	}
+	return "stored", nil
 }
 
 // checkSecret refuses a value that cannot be used, and warns of one that is stored but cannot be kept out of texts, or would spoil
@@ -146,78 +149,40 @@ func cmdSecretList(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	list, err := v.secrets(ctx)
+	list, err := listSecrets(ctx, v, c.opensQuietly(ctx, v))
 	if err != nil {
 		return err
 	}
-	users := c.openSecretUsers(ctx, v)
 	if c.json {
-		out := []map[string]any{}
-		for _, s := range list {
-			row := map[string]any{"name": s.Name, "profile": s.Profile, "created": s.Created, "updated": s.Updated}
-			if users != nil && s.Profile == "" {
-				row["servers"] = orEmpty(users[s.Name])
-			}
-			out = append(out, row)
-		}
-		return writeJSON(c.stdout, map[string]any{"secrets": out})
+		return writeJSON(c.stdout, map[string]any{"secrets": list})
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(c.stdout, "no secrets are stored")
 	}
 	for _, s := range list {
-		used := ""
-		if s.Profile == "" && len(users[s.Name]) > 0 {
-			used = "  used by " + strings.Join(users[s.Name], ", ")
-		}
-		fmt.Fprintf(c.stdout, "%s  set %s%s\n", visibleLine(s.Name), s.Updated.Format(time.RFC3339), visibleLine(used))
+		fmt.Fprintln(c.stdout, s.line())
 	}
 	return nil
 }
 
-// secretUsers gives by the name of a secret the servers whose entries refer to it.
-func secretUsers(ctx context.Context, v *vault) (map[string][]string, error) {
-	rows, err := v.servers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	users := map[string][]string{}
-	for _, row := range rows {
-		for _, ref := range entryReferences(row.serverEntry) {
-			if !slices.Contains(users[ref.Name], row.Name) {
-				users[ref.Name] = append(users[ref.Name], row.Name)
-			}
-		}
-	}
-	return users, nil
-}
-
-// openSecretUsers is secretUsers where the seal opens without asking anyone, else nil: a list asks nobody, and is to be had without the key.
-func (c *invocation) openSecretUsers(ctx context.Context, v *vault) map[string][]string {
-	if locked, err := v.needsPassphrase(ctx); err != nil || locked && !c.passphraseGiven() {
-		return nil
-	}
-	users, err := secretUsers(ctx, v)
-	if err != nil {
-		return nil
-	}
-	return users
+// opensQuietly reports that the seal opens without asking anyone: a list asks nobody, and is to be had without the key.
+func (a *app) opensQuietly(ctx context.Context, v *vault) bool {
+	locked, err := v.needsPassphrase(ctx)
+	return err == nil && (!locked || a.passphraseGiven())
 }
 
 func cmdSecretDelete(ctx context.Context, c *invocation) error {
-	var users map[string][]string
+	var users string
 	err := c.recorded(ctx, deed{Kind: "secret-delete", Subject: c.args[0]}, func(v *vault) (err error) {
-		if users, err = secretUsers(ctx, v); err != nil && !errors.Is(err, errSealBroken) { // an entry that cannot be read stops no deletion
-			return err
-		}
-		return v.deleteSecret(ctx, "", c.args[0])
+		users, err = dropSecret(ctx, v, c.args[0])
+		return err
 	})
 	if err != nil {
 		return orUnknown(err, "tai secret list shows the names")
 	}
 	c.known.changed()
-	if list := users[c.args[0]]; len(list) > 0 {
-		fmt.Fprintf(c.stderr, "warning: %s: %s; without a value for ${%s} it will not start\n", visibleLine(c.args[0]), visibleLine("still used by "+strings.Join(list, ", ")), visibleLine(c.args[0]))
+	if users != "" {
+		fmt.Fprintf(c.stderr, "warning: %s: %s\n", visibleLine(c.args[0]), users)
 	}
 	return c.done(map[string]string{"name": c.args[0], "state": "deleted"}, "%s: deleted", visibleLine(c.args[0]))
 }
@@ -278,25 +243,12 @@ func (c *invocation) profileDeed(ctx context.Context, d deed, do func(*vault, co
 	if err := c.recorded(ctx, d, func(v *vault) error { return do(v, ctx, d.Subject) }); err != nil {
 		return orUnknown(err, "tai profile list shows the names")
 	}
+	if d.Kind == "profile-use" { // at the prompt it counts at once, also where the run was switched to another one
+		if err := c.switchProfile(ctx, ""); err != nil {
+			return err
+		}
+	}
 	return c.done(map[string]string{"name": c.args[0], "state": state}, "%s: %s", visibleLine(c.args[0]), state)
-}
-
-type recordJSON struct {
-	ID      string    `json:"id"`
-	Kind    string    `json:"kind"`
-	Origin  string    `json:"origin"`
-	Size    int64     `json:"size"`
-	SHA256  string    `json:"sha256"`
-	Created time.Time `json:"created"`
-	Text    string    `json:"text,omitempty"`
-}
-
-func recordJSONOf(r recordInfo) recordJSON {
-	return recordJSON{ID: r.ID, Kind: r.Kind, Origin: r.Origin, Size: r.Size, SHA256: r.SHA256, Created: r.Created}
-}
-
-func (r recordJSON) line() string {
-	return fmt.Sprintf("%s  %s  %d bytes  %s  %s", r.ID, visibleLine(r.Kind), r.Size, visibleLine(r.Origin), r.Created.Format(time.RFC3339))
 }
 
 func cmdRecordList(ctx context.Context, c *invocation) error {

@@ -203,6 +203,10 @@ func TestDocJSON(t *testing.T) {
 		cmd, _ := commandFor(words, commands())
 		name := "tai " + cmd.Path
 		run[name] = true
+		if slices.Contains(words, "--all") {
+			name += " --all"
+			run[name] = true
+		}
 		var doc any
 		if err := json.Unmarshal([]byte(out), &doc); err != nil || code != want {
 			t.Fatalf("tai --json %q: exit %d, want %d: %v\n%s%s", words, code, want, err, out, errs)
@@ -359,7 +363,14 @@ func docVault(t *testing.T, r *docRig, do func(int, string, ...string) string) {
 	elsewhere := auditTestLog(t) // a run that this vault has no head of
 	auditTestRecord(t, elsewhere, auditEvent{Event: auditCallRequested})
 	do(0, "", "audit", "verify", elsewhere.path())
+	if b, err = os.ReadFile(elsewhere.path()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(r.home, "runs", filepath.Base(elsewhere.path())), b, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	elsewhere.close()
+	do(1, "", "audit", "verify", "--all")
 	do(0, "", "audit", "head", strings.TrimSuffix(filepath.Base(logs[0]), auditExtension))
 	do(0, "", "audit", "list")
 	do(0, "", "vault", "backup", "copy.db")

@@ -52,6 +52,7 @@ var layerOf = map[string]float64{
 	"agent_history.go": 4.9, "agent_shorten.go": 4.92, "agent_calls.go": 5.1, "agent_tools.go": 5.1, "agent_compact.go": 5.1, "agent_notes.go": 5.95, "turn_sink.go": 6.22,
 	"cmd_session.go": 6.26, "cmd_prompt.go": 6.52, "cmd_repl.go": 6.53,
 	"repl_results.go": 6.21, "cmd_repl_show.go": 6.53,
+	"tool_record.go": 4.16, "tool_secret.go": 4.4, "tool_profile.go": 4.16, "tool_plan_submit.go": 4.16, "tool_todo.go": 4.95, "ask_plan.go": 5.96, "app_mode.go": 6.05, "cmd_audit_all.go": 6.26,
 	"main.go": 7,
 }
 

@@ -66,7 +66,8 @@ func run(ctx context.Context, words []string, out outside) int {
 	if errors.Is(err, errOutputGone) || inv == nil && errors.Is(err, syscall.EPIPE) { // nobody is there to be told
 		return exitFailed
 	}
-	return tell(err, asJSON, out.Stdout, out.Stderr)
+	known := knownSecrets{environ: out.Environ} // a run that never began has masked nothing
+	return tell(maskFailure(err, known.quick), asJSON, out.Stdout, out.Stderr)
 }
 
 // execute opens the run, runs the command and closes everything, whatever came of it.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -48,8 +49,9 @@ type mcpBridge struct {
 	closed bool
 	done   chan struct{} // closed by close; ends connects on their way
 
-	memoMu sync.Mutex
-	memo   bridgeMemo
+	memoMu   sync.Mutex
+	memo     bridgeMemo
+	switches atomic.Int64 // of the profile
 }
 
 // bridgeConn is one server's place. turn is a lock that a context can give up waiting for; it guards the rest.
@@ -78,9 +80,15 @@ type bridgeTool struct {
 
 // bridgeMemo is what was read at one stamp. A write by anyone empties it.
 type bridgeMemo struct {
-	at    vaultStamp
+	at    bridgeStamp
 	tools map[bridgeAsked]bridgeStored
 	names map[string]toolRef // nil before it was asked for
+}
+
+// bridgeStamp names one state of the vault and the profile that the run works in.
+type bridgeStamp struct {
+	vaultStamp
+	switches int64
 }
 
 // bridgeAsked is a tool as it was asked about; Profile "" is the current one.

@@ -8,7 +8,7 @@ import "context"
 // nobody changes it.
 func (b *mcpBridge) storedTool(ctx context.Context, ref toolRef, profile string) (serverRow, bridgeTool, error) {
 	asked := bridgeAsked{ref, profile}
-	at, err := b.vaultStamp(ctx)
+	at, err := b.stamp(ctx)
 	if err != nil {
 		return serverRow{}, bridgeTool{}, err
 	}
@@ -35,7 +35,7 @@ func (b *mcpBridge) storedTool(ctx context.Context, ref toolRef, profile string)
 
 // names gives what each bridged name stands for. The map is shared: nobody changes it.
 func (b *mcpBridge) names(ctx context.Context) (map[string]toolRef, error) {
-	at, err := b.vaultStamp(ctx)
+	at, err := b.stamp(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -57,16 +57,38 @@ func (b *mcpBridge) names(ctx context.Context) (map[string]toolRef, error) {
 	return names, nil
 }
 
-func (b *mcpBridge) vaultStamp(ctx context.Context) (vaultStamp, error) {
+func (b *mcpBridge) stamp(ctx context.Context) (at bridgeStamp, err error) {
+	at.switches = b.switches.Load() // before the profile is read: what was found by the one before is then of a stamp that is gone
 	v, err := b.cfg.Vault(ctx)
 	if err != nil {
-		return vaultStamp{}, err
+		return at, err
 	}
-	return v.stamp(ctx)
+	at.vaultStamp, err = v.stamp(ctx)
+	return at, err
+}
+
+// switched is to be called after the run has taken another profile. It ends the connections to servers that are not enabled there.
+func (b *mcpBridge) switched(ctx context.Context) error {
+	b.switches.Add(1)
+	v, err := b.cfg.Vault(ctx)
+	if err != nil {
+		return err
+	}
+	rows, err := v.serverList(ctx)
+	if err != nil {
+		return err
+	}
+	profile, err := b.cfg.Profile(ctx)
+	for _, row := range rows {
+		if err == nil && !row.Profiles[profile] {
+			err = b.forget(row.Name)
+		}
+	}
+	return err
 }
 
 // memoAt gives the memo of that stamp, an empty one if it was of another. b.memoMu is held.
-func (b *mcpBridge) memoAt(at vaultStamp) *bridgeMemo {
+func (b *mcpBridge) memoAt(at bridgeStamp) *bridgeMemo {
 	if b.memo.tools == nil || b.memo.at != at {
 		b.memo = bridgeMemo{at: at, tools: map[bridgeAsked]bridgeStored{}}
 	}

@@ -81,7 +81,7 @@ type prompter interface {
 	confirm(ctx context.Context, c consent) (consentAnswer, error)
 }
 
-// policyConfig is what a policy is made of. ModeGiven: the mode was stated (--permission-mode), so that a person's own words
+// policyConfig is what a policy is made of; Mode and ModeGiven can change later. ModeGiven: the mode was stated (--permission-mode), so that a person's own words
 // obey it where it is narrower than allow. Digests are TOOL:SHA256 (checkScoped). Show gets the line of a decision that is
 // Shown, Redact takes known secrets out of what is asked and shown; SavePreset stores an allow preset and returns it with
 // its id. Prompter, Show, Redact and SavePreset may be nil.
@@ -108,6 +108,13 @@ type policy struct {
 	mu      sync.Mutex
 	presets []preset
 	grants  map[policyGrant]bool
+	before  *policyStance // while a plan is wanted: what is in force again after a yes to it; cfg.Mode and cfg.ModeGiven are guarded too
+}
+
+// policyStance is a mode, and whether it was stated.
+type policyStance struct {
+	mode  approvalMode
+	given bool
 }
 
 // policyGrant is the scope of a "yes for this session": one tool in one definition, and its arguments unless digest is "".
@@ -122,7 +129,54 @@ func newPolicy(c policyConfig) *policy {
 }
 
 // mode is the mode in force.
-func (p *policy) mode() approvalMode { return p.cfg.Mode }
+func (p *policy) mode() approvalMode {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cfg.Mode
+}
+
+// planning reports that a plan is wanted before anything is changed. The mode is read-only then.
+func (p *policy) planning() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.before != nil
+}
+
+// setMode puts another mode in force, as a person has stated it. No plan is wanted then.
+func (p *policy) setMode(m approvalMode) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cfg.Mode, p.cfg.ModeGiven, p.before = m, true, nil
+}
+
+// startPlan narrows the mode to read-only until endPlan brings back the one before, or setMode another.
+func (p *policy) startPlan() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.before == nil {
+		p.before = &policyStance{p.cfg.Mode, p.cfg.ModeGiven}
+		p.cfg.Mode, p.cfg.ModeGiven = modeReadOnly, true
+	}
+}
+
+// afterPlan is the mode that endPlan would bring back; false where no plan is wanted.
+func (p *policy) afterPlan() (approvalMode, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.before == nil {
+		return p.cfg.Mode, false
+	}
+	return p.before.mode, true
+}
+
+// endPlan brings back the mode from before startPlan.
+func (p *policy) endPlan() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.before != nil {
+		p.cfg.Mode, p.cfg.ModeGiven, p.before = p.before.mode, p.before.given, nil
+	}
+}
 
 // approve decides one call and asks where the table says so. An error means that the question failed or ctx ended; the call
 // is refused then too.
@@ -161,19 +215,20 @@ type policyForecast struct {
 // foresee judges a call as approve would, and stops where a person would be asked.
 func (p *policy) foresee(r policyRequest) policyForecast {
 	d, ask := p.judge(&r)
-	f := policyForecast{Tool: r.Tool, Decision: forecastDeny, Rule: d.Rule, Reason: d.Reason, Hint: d.Hint, Digest: r.Digest, Mode: string(p.cfg.Mode)}
+	mode := string(p.mode())
+	f := policyForecast{Tool: r.Tool, Decision: forecastDeny, Rule: d.Rule, Reason: d.Reason, Hint: d.Hint, Digest: r.Digest, Mode: mode}
 	switch {
 	case d.Allow:
 		f.Decision = forecastAllow
 	case ask != "" && p.cfg.Prompter != nil:
-		f.Decision, f.Rule, f.Reason, f.Hint = forecastAsk, ruleMode+string(p.cfg.Mode), ask, ""
+		f.Decision, f.Rule, f.Reason, f.Hint = forecastAsk, ruleMode+mode, ask, ""
 	}
 	return f
 }
 
 // refuse is the forecast for a call that is turned away before the table is asked.
 func (p *policy) refuse(tool, digest, rule, reason, hint string) policyForecast {
-	return policyForecast{Tool: tool, Decision: forecastDeny, Rule: rule, Reason: reason, Hint: hint, Digest: digest, Mode: string(p.cfg.Mode)}
+	return policyForecast{Tool: tool, Decision: forecastDeny, Rule: rule, Reason: reason, Hint: hint, Digest: digest, Mode: string(p.mode())}
 }
 
 // judge is the table. It asks nobody: a non-empty ask is why a person must be asked, and the decision is then the refusal that
@@ -234,7 +289,11 @@ func (p *policy) judgeReadOnly(r *policyRequest) decision {
 	case r.Outside:
 		return decision{Rule: ruleOutside, Reason: "mode read-only reads nothing outside the root", Hint: "another --root, or --permission-mode prompt to be asked"}
 	case r.Destructive || r.Always:
-		return decision{Rule: ruleMode + string(modeReadOnly), Reason: visibleLine(r.Tool) + " may change something", Hint: "--permission-mode prompt would ask, --auto would run it"}
+		d := decision{Rule: ruleMode + string(modeReadOnly), Reason: visibleLine(r.Tool) + " may change something", Hint: "--permission-mode prompt would ask, --auto would run it"}
+		if p.before != nil {
+			d.Hint = "a plan is wanted first: plan_submit shows it to the person, whose yes brings back mode " + string(p.before.mode)
+		}
+		return d
 	}
 	return allowed(ruleReading, false)
 }

@@ -57,6 +57,11 @@ func readPrivateFile(path string, limit int64, goos string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close() // only read
+	return privateBytes(f, path, limit, goos)
+}
+
+// privateBytes is readPrivateFile for a file that is open, under the name by which errors speak of it.
+func privateBytes(f *os.File, path string, limit int64, goos string) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err

@@ -114,6 +114,9 @@ func (c *replCompleter) words(ctx context.Context, words []string, typed string)
 	if len(plain) == 1 && plain[0] == "show" {
 		return names(c.stored(ctx, recordIDs))
 	}
+	if len(plain) == 1 && plain[0] == "mode" {
+		return names(modeWords())
+	}
 	if cmd.Run == nil {
 		return c.commandWords(plain)
 	}
@@ -139,7 +142,7 @@ func (c *replCompleter) commandWords(words []string) []candidate {
 		}
 	}
 	if len(words) == 0 {
-		out = append(out, names([]string{"call", "compact", "cost", "edit", "exit", "history", "new", "quit", "resume", "show", "undo"})...)
+		out = append(out, names([]string{"call", "compact", "cost", "edit", "exit", "history", "mode", "new", "quit", "resume", "show", "todo", "undo"})...)
 	}
 	return out
 }
@@ -301,7 +304,7 @@ func (c *replCompleter) toolNames(ctx context.Context) []string {
 
 // bridged gives the names of the stored tools of the profile's servers.
 func (c *replCompleter) bridged(ctx context.Context, v *vault) (out []string, err error) {
-	profile := c.profileFlag
+	profile := c.profileWord()
 	if profile == "" {
 		if profile, err = v.currentProfile(ctx); err != nil {
 			return nil, err

@@ -66,7 +66,7 @@ func fileRead(ctx context.Context, w workspace, c toolCall) (toolResult, error) 
 	if size == 0 {
 		return toolResult{Text: visibleLine(p.Rel) + " is empty"}, nil
 	}
-	return numberedLines(ctx, r, args.Offset, args.Limit)
+	return numberedLines(ctx, r, "file", args.Offset, args.Limit)
 }
 
 // openFile opens a regular file for reading. allowed says that the policy let a place outside the root through.
@@ -95,8 +95,8 @@ func openFile(p place, allowed bool) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// numberedLines shows limit lines from offset on, each with its number, and says how many are left.
-func numberedLines(ctx context.Context, r *bufio.Reader, offset, limit int) (toolResult, error) {
+// numberedLines shows limit lines from offset on, each with its number, and says how many are left. what is what has them: file, record.
+func numberedLines(ctx context.Context, r *bufio.Reader, what string, offset, limit int) (toolResult, error) {
 	var out strings.Builder
 	line, shown, read, full := 0, 0, int64(0), false
 	for read < fileScanMax {
@@ -122,9 +122,9 @@ func numberedLines(ctx context.Context, r *bufio.Reader, offset, limit int) (too
 	}
 	switch {
 	case shown == 0:
-		return toolResult{}, fmt.Errorf("offset %d is past the end: the file has %d lines", offset, line)
+		return toolResult{}, fmt.Errorf("offset %d is past the end: the %s has %d lines", offset, what, line)
 	case read >= fileScanMax:
-		fmt.Fprintf(&out, "[lines %d to %d; the file goes on past %d bytes, which is as far as lines are counted]\n", offset, offset+shown-1, fileScanMax)
+		fmt.Fprintf(&out, "[lines %d to %d; the %s goes on past %d bytes, which is as far as lines are counted]\n", offset, offset+shown-1, what, fileScanMax)
 	case offset > 1 || offset+shown-1 < line:
 		fmt.Fprintf(&out, "[lines %d to %d of %d]\n", offset, offset+shown-1, line)
 	}

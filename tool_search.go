@@ -77,16 +77,9 @@ func textSearch(ctx context.Context, w workspace, c toolCall, within time.Durati
 	if err := json.Unmarshal(c.Args, &args); err != nil {
 		return toolResult{}, err
 	}
-	expr := args.Pattern
-	if args.Literal {
-		expr = regexp.QuoteMeta(expr)
-	}
-	if args.IgnoreCase {
-		expr = "(?i)" + expr
-	}
-	re, err := regexp.Compile(expr)
+	re, err := args.compile()
 	if err != nil {
-		return toolResult{}, fmt.Errorf("pattern: %w (use literal for plain text)", err)
+		return toolResult{}, err
 	}
 	if args.Glob != "" && !globValid(args.Glob) {
 		return toolResult{}, fmt.Errorf("glob %q is malformed", args.Glob)
@@ -108,6 +101,22 @@ func textSearch(ctx context.Context, w workspace, c toolCall, within time.Durati
 		return toolResult{}, ctx.Err()
 	}
 	return s.result(), nil
+}
+
+// compile reads the pattern.
+func (a searchArgs) compile() (*regexp.Regexp, error) {
+	expr := a.Pattern
+	if a.Literal {
+		expr = regexp.QuoteMeta(expr)
+	}
+	if a.IgnoreCase {
+		expr = "(?i)" + expr
+	}
+	re, err := regexp.Compile(expr)
+	if err != nil {
+		return nil, fmt.Errorf("pattern: %w (use literal for plain text)", err)
+	}
+	return re, nil
 }
 
 func cmpOrRoot(p string) string {

@@ -78,6 +78,7 @@ type toolResult struct {
 	Fault      bool              // tai itself fell over; over MCP that is -32603
 	Content    []json.RawMessage // the parts of a bridged result; nil: Text is all
 	Notice     string            // what a person should know of it
+	Shown      string            // what the person is shown of it as it stands, in lines
 	Found      []string          // names of tools to be offered from now on
 }
 
@@ -307,7 +308,7 @@ func (t *toolbox) perform(ctx context.Context, e *toolEntry, c toolCall) (r tool
 // keep takes known secrets out of a result and moves text over mcpResultMax into a record, of which the result then holds the head, the size
 // and the id. full is the number of bytes of the whole text.
 func (t *toolbox) keep(ctx context.Context, c toolCall, r toolResult) (kept toolResult, full int64) {
-	r.Text, r.Hint = t.redact(r.Text), t.redact(r.Hint)
+	r.Text, r.Hint, r.Shown = t.redact(r.Text), t.redact(r.Hint), t.redact(r.Shown)
 	if len(r.Structured) > 0 {
 		r.Structured = json.RawMessage(t.redact(string(r.Structured)))
 		if checkJSON(r.Structured) != nil {

@@ -115,6 +115,9 @@ func (s *textSink) toolFinished(c chatToolCall, r toolResult, took time.Duration
 	if r.Rule != "" && r.Hint != "" {
 		fmt.Fprintln(s.notes, "  hint: "+visibleLine(r.Hint))
 	}
+	for line := range strings.Lines(r.Shown) {
+		fmt.Fprintln(s.notes, "  "+visibleLine(strings.TrimSuffix(line, "\n")))
+	}
 }
 
 func (s *textSink) notice(text string) {
