@@ -23,6 +23,7 @@ type bridgeConfig struct {
 	Rates   *rateLimiter // by digest name (mcp:SERVER/TOOL); nil: none
 	Audit   *auditLog
 	Redact  func(string) string
+	Mask    func(context.Context) (*redactor, error)                // what Redact masks with at this moment; nil: lists are read anew each time
 	Env     func(string) (string, bool)                             // the process environment, for references and for finding commands
 	Environ []string                                                // the same as NAME=value, the base of a child's environment
 	Dir     string                                                  // the current folder, for what an entry says relative to it
@@ -498,15 +499,21 @@ func (b *mcpBridge) table(ctx context.Context) (defs []sourceTool, back map[stri
 	}
 	names, back := bridgedNames(refs, b.cfg.Taken)
 	for _, ref := range refs {
-		t := found[ref]
-		schema := b.redactJSON(t.Schema)
-		if schema == nil && len(t.Schema) > 0 {
-			continue // a secret stood outside its strings
+		if d, ok := b.toolOf(ref, names[ref], found[ref]); ok {
+			defs = append(defs, d)
 		}
-		def := toolDef{Name: names[ref], Title: visibleLine(ref.Server + "/" + ref.Tool), Description: modelText(b.cfg.Redact(t.Description)), InputSchema: modelSchema(schema)}
-		defs = append(defs, sourceTool{def, ref.Server, ref.Tool, t.Hash})
 	}
 	return defs, back, nil
+}
+
+// toolOf gives a stored tool as a model sees it, unless a secret stands in its schema outside strings.
+func (b *mcpBridge) toolOf(ref toolRef, name string, t toolRow) (d sourceTool, ok bool) {
+	schema := b.redactJSON(t.Schema)
+	if schema == nil && len(t.Schema) > 0 {
+		return d, false
+	}
+	def := toolDef{Name: name, Title: visibleLine(ref.Server + "/" + ref.Tool), Description: modelText(b.cfg.Redact(t.Description)), InputSchema: modelSchema(schema)}
+	return sourceTool{def, ref.Server, ref.Tool, t.Hash}, true
 }
 
 // grantedOf gives the rows that may be offered: pinned, not shut out by the entry's lists, within the cap.
@@ -528,6 +535,59 @@ func grantedOf(e serverEntry, rows []toolRow) []toolRow {
 func (b *mcpBridge) offered(ctx context.Context) ([]sourceTool, error) {
 	defs, _, err := b.table(ctx)
 	return defs, err
+}
+
+// bridgeState is what a list of tools depends on. Which profile is the current one stands in the vault, or is the same for the whole run.
+type bridgeState struct {
+	at   vaultStamp
+	mask *redactor
+}
+
+// state names the state that offered reads (part of toolSource).
+func (b *mcpBridge) state(ctx context.Context) (any, error) {
+	if b.cfg.Mask == nil {
+		return nil, nil
+	}
+	at, err := b.vaultStamp(ctx)
+	if err != nil {
+		return nil, err
+	}
+	mask, err := b.cfg.Mask(ctx)
+	return bridgeState{at, mask}, err
+}
+
+// described gives just the tools of these names, whole (part of toolSource). One that is no longer offered is left out.
+func (b *mcpBridge) described(ctx context.Context, names []string) ([]sourceTool, error) {
+	back, err := b.names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v, err := b.cfg.Vault(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var asked [][2]string
+	for _, name := range names {
+		if ref, ok := back[name]; ok {
+			asked = append(asked, [2]string{ref.Server, ref.Tool})
+		}
+	}
+	rows, err := v.toolTexts(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]sourceTool, 0, len(rows))
+	for _, name := range names {
+		ref := back[name]
+		row, ok := rows[[2]string{ref.Server, ref.Tool}]
+		if !ok {
+			continue
+		}
+		if d, ok := b.toolOf(ref, name, row); ok {
+			out = append(out, d)
+		}
+	}
+	return out, nil
 }
 
 // owns reports whether a name could be a bridged one (part of toolSource).

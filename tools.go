@@ -91,10 +91,25 @@ type sourceTool struct {
 
 // toolSource is where tools that are not native come from. It approves and audits its own calls.
 type toolSource interface {
+	// offered reads all its tools; state names what they depend on, with nil for a source that does not know: while it is the same, so are
+	// they. described reads just the tools of these names, and leaves out those that are gone.
 	offered(ctx context.Context) ([]sourceTool, error)
+	state(ctx context.Context) (any, error)
+	described(ctx context.Context, names []string) ([]sourceTool, error)
 	owns(name string) bool
 	call(ctx context.Context, c toolCall) (toolResult, error)
 	foresee(ctx context.Context, c toolCall) (f policyForecast, known bool, err error)
+}
+
+// offeredList is what the bridge offered in one state. The toolbox's lock guards what changes: index and texts.
+type offeredList struct {
+	state  any          // nil: not known
+	tools  []sourceTool // by name; nobody changes it
+	stamps []uint64     // of tools, to tell whether an index still fits
+	index  *rankIndex   // nil until it is asked for
+	brief  bool         // the tools have no description and no schema
+	texts  map[string]sourceTool
+	size   int // bytes in texts
 }
 
 // toolbox is safe for concurrent calls.
@@ -111,9 +126,8 @@ type toolbox struct {
 	now    func() time.Time
 
 	seed   maphash.Seed
-	mu     sync.Mutex
-	ranked []uint64 // stamps of the bridged tools that index was built from
-	index  *rankIndex
+	mu     sync.Mutex   // guards listed and what changes in it
+	listed *offeredList // of the bridge, as last read; nil before
 }
 
 type toolEntry struct {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -15,6 +16,9 @@ type toolQuery struct {
 	Words, Server, Except string
 	Limit                 int
 }
+
+// toolKeptText bounds in bytes the descriptions and schemas of bridged tools that stay in memory: all where they fit, else those chosen last.
+const toolKeptText = 512 << 10
 
 // foundTool is a tool that a search found. Server and Tool are "" for a native one.
 type foundTool struct {
@@ -32,7 +36,7 @@ func (t *toolbox) selectFor(ctx context.Context, message string, used []string, 
 	if err != nil {
 		err = fmt.Errorf("list bridged tools: %w", err)
 	}
-	chosen := make([]bool, len(t.tools)+len(bridged))
+	chosen := make([]bool, len(t.tools)+len(bridged.tools))
 	if len(chosen) <= limit {
 		for i := range chosen {
 			chosen[i] = true
@@ -48,16 +52,21 @@ func (t *toolbox) selectFor(ctx context.Context, message string, used []string, 
 			}
 		}
 	}
-	for i, d := range bridged {
+	foreign := make([]sourceTool, 0, limit)
+	for i, d := range bridged.tools {
 		if chosen[len(t.tools)+i] {
-			out = append(out, d.toolDef)
+			foreign = append(foreign, d)
 		}
 	}
-	return out, err
+	foreign, fault := t.whole(ctx, bridged, foreign)
+	for _, d := range foreign {
+		out = append(out, d.toolDef)
+	}
+	return out, errors.Join(err, fault)
 }
 
 // choose marks limit tools at most: native ones by their place, then bridged ones.
-func (t *toolbox) choose(chosen []bool, bridged []sourceTool, message string, used []string, limit int) {
+func (t *toolbox) choose(chosen []bool, bridged *offeredList, message string, used []string, limit int) {
 	room, natives := limit, len(t.tools)
 	take := func(i int) {
 		if room > 0 && !chosen[i] {
@@ -88,15 +97,16 @@ func (t *toolbox) choose(chosen []bool, bridged []sourceTool, message string, us
 	for _, h := range native {
 		take(h.Doc)
 	}
-	places := make(map[string]int, len(chosen))
+	places := make(map[string]int, natives)
 	for i, tl := range t.tools {
 		places[tl.Name] = i
 	}
-	for i, d := range bridged {
-		places[d.Name] = natives + i
-	}
 	for _, name := range slices.Backward(used) {
-		if i, known := places[name]; known {
+		i, known := places[name]
+		if at, there := bridged.find(name); there {
+			i, known = natives+at, true
+		}
+		if known {
 			take(i)
 		}
 	}
@@ -105,37 +115,122 @@ func (t *toolbox) choose(chosen []bool, bridged []sourceTool, message string, us
 	}
 }
 
-// bridged gives the bridged tools that a model can be offered, by name.
-func (t *toolbox) bridged(ctx context.Context) ([]sourceTool, error) {
+// bridged gives the bridged tools that a model can be offered, by name; without their texts where those are many, which whole adds. The list is
+// read anew only when what it depends on has changed. With an error it is empty.
+func (t *toolbox) bridged(ctx context.Context) (*offeredList, error) {
 	if t.bridge == nil {
-		return nil, nil
+		return &offeredList{}, nil
 	}
-	offered, err := t.bridge.offered(ctx)
+	state, err := t.bridge.state(ctx)
 	if err != nil {
-		return nil, err
-	}
-	out := make([]sourceTool, 0, len(offered))
-	for _, d := range offered {
-		if d.Fault == "" && t.byName[d.Name] == nil && fitName(d.Name) {
-			out = append(out, d)
-		}
-	}
-	slices.SortFunc(out, func(a, b sourceTool) int { return strings.Compare(a.Name, b.Name) })
-	return out, nil
-}
-
-// rank gives the index over the native tools and, behind them, the bridged ones. It is built anew only when one of these has changed. Native
-// tools take their family for a server.
-func (t *toolbox) rank(bridged []sourceTool) *rankIndex {
-	stamps := make([]uint64, len(bridged))
-	for i, d := range bridged {
-		stamps[i] = d.stamp(t.seed)
+		return &offeredList{}, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.index != nil && slices.Equal(stamps, t.ranked) {
-		return t.index
+	if t.listed != nil && state != nil && t.listed.state == state {
+		return t.listed, nil
 	}
+	offered, err := t.bridge.offered(ctx)
+	if err != nil {
+		return &offeredList{}, err
+	}
+	list := &offeredList{state: state, tools: make([]sourceTool, 0, len(offered)), texts: map[string]sourceTool{}}
+	size := 0
+	for _, d := range offered {
+		if d.Fault == "" && t.byName[d.Name] == nil && fitName(d.Name) {
+			list.tools = append(list.tools, d)
+			size += d.textSize()
+		}
+	}
+	slices.SortFunc(list.tools, func(a, b sourceTool) int { return strings.Compare(a.Name, b.Name) })
+	list.stamps = make([]uint64, len(list.tools))
+	for i, d := range list.tools {
+		list.stamps[i] = d.stamp(t.seed)
+	}
+	if t.listed != nil && slices.Equal(t.listed.stamps, list.stamps) {
+		list.index = t.listed.index
+	}
+	if size > toolKeptText {
+		t.shorten(list)
+	}
+	t.listed = list
+	return list, nil
+}
+
+// shorten builds the index of a list and then lets go of what only that and a model read: with thousands of tools it is most of the memory.
+func (t *toolbox) shorten(list *offeredList) {
+	if list.index == nil {
+		list.index = t.newIndex(list.tools)
+	}
+	for i, d := range list.tools {
+		list.tools[i] = sourceTool{toolDef: toolDef{Name: d.Name}, Server: d.Server, Tool: d.Tool}
+	}
+	list.brief = true
+}
+
+// whole gives tools of a list with their texts. One that is gone meanwhile is left out.
+func (t *toolbox) whole(ctx context.Context, list *offeredList, tools []sourceTool) ([]sourceTool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !list.brief {
+		return tools, nil
+	}
+	texts := make(map[string]sourceTool, len(tools))
+	var missing []string
+	for _, d := range tools {
+		if kept, ok := list.texts[d.Name]; ok {
+			texts[d.Name] = kept
+		} else {
+			missing = append(missing, d.Name)
+		}
+	}
+	if len(missing) > 0 {
+		more, err := t.bridge.described(ctx, missing)
+		if err != nil {
+			return nil, fmt.Errorf("read bridged tools: %w", err)
+		}
+		for _, d := range more {
+			texts[d.Name] = d
+			list.keep(d)
+		}
+	}
+	out := make([]sourceTool, 0, len(tools))
+	for _, d := range tools {
+		if d, ok := texts[d.Name]; ok {
+			out = append(out, d)
+		}
+	}
+	return out, nil
+}
+
+// keep remembers a tool with its texts. Where they have become too many, those of before go.
+func (l *offeredList) keep(d sourceTool) {
+	if l.size += d.textSize(); l.size > toolKeptText {
+		clear(l.texts)
+		l.size = d.textSize()
+	}
+	l.texts[d.Name] = d
+}
+
+func (d sourceTool) textSize() int { return len(d.Description) + len(d.InputSchema) }
+
+// find gives the place of a tool by its name.
+func (l *offeredList) find(name string) (at int, ok bool) {
+	return slices.BinarySearchFunc(l.tools, name, func(d sourceTool, name string) int { return strings.Compare(d.Name, name) })
+}
+
+// rank gives the index over the native tools and, behind them, those of a list.
+func (t *toolbox) rank(list *offeredList) *rankIndex {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if list.index == nil {
+		list.index = t.newIndex(list.tools)
+	}
+	return list.index
+}
+
+// newIndex reads the tools. Native ones take their family for a server.
+func (t *toolbox) newIndex(bridged []sourceTool) *rankIndex {
 	docs := make([]rankDoc, 0, len(t.tools)+len(bridged))
 	for _, tl := range t.tools {
 		docs = append(docs, rankDoc{Server: tl.Family, Name: tl.Name, Description: tl.Description, Schema: tl.Schema})
@@ -143,8 +238,7 @@ func (t *toolbox) rank(bridged []sourceTool) *rankIndex {
 	for _, d := range bridged {
 		docs = append(docs, rankDoc{Server: d.Server, Name: d.Tool, Alias: d.Name, Description: d.Description, Schema: d.InputSchema})
 	}
-	t.ranked, t.index = stamps, newRankIndex(docs)
-	return t.index
+	return newRankIndex(docs)
 }
 
 // stamp tells two states of a tool apart without keeping its text.
@@ -167,23 +261,39 @@ func (t *toolbox) search(ctx context.Context, q toolQuery) (found []foundTool, f
 	if err != nil {
 		return nil, 0, fmt.Errorf("list bridged tools: %w", err)
 	}
-	all := make([]sourceTool, 0, len(t.tools)+len(bridged))
-	for i, tl := range t.tools {
-		all = append(all, sourceTool{toolDef: t.defs[i], Server: tl.Family})
+	natives := len(t.tools)
+	tool := func(doc int) (name, server string) {
+		if doc < natives {
+			return t.tools[doc].Name, t.tools[doc].Family
+		}
+		return bridged.tools[doc-natives].Name, bridged.tools[doc-natives].Server
 	}
-	all = append(all, bridged...)
-	if q.Server != "" && !slices.ContainsFunc(all, func(d sourceTool) bool { return d.Server == q.Server }) {
+	known := q.Server == ""
+	hits, fit := t.rank(bridged).look(readMessage(q.Words, true)).top(q.Limit, func(doc int) bool {
+		name, server := tool(doc)
+		here := q.Server == "" || server == q.Server
+		known = known || here
+		return here && name != q.Except
+	})
+	if !known {
 		return nil, 0, fmt.Errorf("%w: no tool is offered of a server %s", errNotFound, quoteClip(q.Server))
 	}
-	hits, fit := t.rank(bridged).look(readMessage(q.Words, true)).top(q.Limit, func(doc int) bool {
-		return (q.Server == "" || all[doc].Server == q.Server) && all[doc].Name != q.Except
-	})
+	var foreign []sourceTool
 	for _, h := range hits {
-		f := foundTool{all[h.Doc], h.Score}
-		if h.Doc < len(t.tools) {
-			f.Server = ""
+		if h.Doc >= natives {
+			foreign = append(foreign, bridged.tools[h.Doc-natives])
 		}
-		found = append(found, f)
+	}
+	if foreign, err = t.whole(ctx, bridged, foreign); err != nil {
+		return nil, 0, err
+	}
+	for _, h := range hits {
+		name, _ := tool(h.Doc)
+		if h.Doc < natives {
+			found = append(found, foundTool{sourceTool{toolDef: t.defs[h.Doc]}, h.Score})
+		} else if len(foreign) > 0 && foreign[0].Name == name { // they are in the order of the hits
+			found, foreign = append(found, foundTool{foreign[0], h.Score}), foreign[1:]
+		}
 	}
 	return found, fit, nil
 }
@@ -191,13 +301,20 @@ func (t *toolbox) search(ctx context.Context, q toolQuery) (found []foundTool, f
 // named gives the definitions of tools by their names; those that are not there are left out.
 func (t *toolbox) named(ctx context.Context, names []string) ([]toolDef, error) {
 	bridged, err := t.bridged(ctx)
+	var foreign []sourceTool
+	for _, name := range names {
+		if at, ok := bridged.find(name); ok {
+			foreign = append(foreign, bridged.tools[at])
+		}
+	}
+	foreign, fault := t.whole(ctx, bridged, foreign)
 	var out []toolDef
 	for _, name := range names {
 		if i := slices.IndexFunc(t.defs, func(d toolDef) bool { return d.Name == name }); i >= 0 {
 			out = append(out, t.defs[i])
-		} else if i := slices.IndexFunc(bridged, func(d sourceTool) bool { return d.Name == name }); i >= 0 {
-			out = append(out, bridged[i].toolDef)
+		} else if i := slices.IndexFunc(foreign, func(d sourceTool) bool { return d.Name == name }); i >= 0 {
+			out = append(out, foreign[i].toolDef)
 		}
 	}
-	return out, err
+	return out, errors.Join(err, fault)
 }

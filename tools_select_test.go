@@ -138,7 +138,7 @@ func TestRankIndexKept(t *testing.T) {
 	t.Parallel()
 	src := selectMany()
 	box := newToolsBox(t, modePrompt, src, selectNatives(1, 0)...)
-	bridged := func() []sourceTool {
+	bridged := func() *offeredList {
 		list, err := box.bridged(t.Context())
 		if err != nil {
 			t.Fatal(err)

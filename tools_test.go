@@ -321,6 +321,13 @@ func (f *fakeSource) offered(context.Context) ([]sourceTool, error) {
 	return out, f.err
 }
 
+func (f *fakeSource) state(context.Context) (any, error) { return nil, nil }
+
+func (f *fakeSource) described(ctx context.Context, names []string) ([]sourceTool, error) {
+	all, err := f.offered(ctx)
+	return slices.DeleteFunc(all, func(d sourceTool) bool { return !slices.Contains(names, d.Name) }), err
+}
+
 func (f *fakeSource) owns(name string) bool {
 	return slices.ContainsFunc(f.defs, func(d toolDef) bool { return d.Name == name })
 }

@@ -38,7 +38,7 @@ type vault struct {
 	keys        vaultKeys
 	random      io.Reader     // for ids
 	busyWait    time.Duration // see vaultBusyWait
-	writes      atomic.Int64  // write transactions that have ended
+	writes      atomic.Int64  // write transactions that have ended, but for those of withTaleTx and withLateTx
 	seals       *sealCache
 	unwitnessed error // that the seal is off and nobody here did that; nil else
 	unwiped     error // what kept old bytes from being wiped at open; nil when nothing is left to wipe
@@ -300,10 +300,17 @@ func (v *vault) close() error {
 // withTx runs f in one write transaction (BEGIN IMMEDIATE), committed and on disk when it returns nil. f must not keep
 // tx, must not call methods of v, and is run at most once.
 func (v *vault) withTx(ctx context.Context, f func(tx *sql.Tx) error) error {
+	defer v.writes.Add(1)
 	return v.write(ctx, vaultSynced, f)
 }
 
-// withLateTx is withTx for what may be lost with the machine's power, though never with the process: it is on disk with the next transaction
+// withTaleTx is withTx for what only tells what came to pass: conversations, records, states before a change. It leaves the stamp as it is, since
+// such rows are written with every message.
+func (v *vault) withTaleTx(ctx context.Context, f func(tx *sql.Tx) error) error {
+	return v.write(ctx, vaultSynced, f)
+}
+
+// withLateTx is withTaleTx for what may be lost with the machine's power, though never with the process: it is on disk with the next transaction
 // that is synced, or when the vault is closed. It spares the wait for the disk.
 func (v *vault) withLateTx(ctx context.Context, f func(tx *sql.Tx) error) error {
 	return v.write(ctx, vaultLate, f)
@@ -319,11 +326,11 @@ func (v *vault) write(ctx context.Context, how vaultSync, f func(tx *sql.Tx) err
 	if v.mode == vaultRead {
 		return fmt.Errorf("vault %s %w", v.path, errVaultReading)
 	}
-	defer v.writes.Add(1)
 	return v.inTx(ctx, nil, how, f)
 }
 
-// vaultStamp names one state of the vault. Whoever takes a stamp, then reads, and later finds the same stamp would read the same.
+// vaultStamp names one state of the vault. Whoever takes a stamp, then reads, and later finds the same stamp would read the same, but for what
+// this process wrote by withTaleTx and withLateTx.
 type vaultStamp struct {
 	others int64 // commits of other connections
 	own    int64

@@ -35,7 +35,7 @@ func (v *vault) putAuditHead(ctx context.Context, h auditHead) (err error) {
 	if !errors.Is(err, errNotFound) {
 		return err
 	}
-	return v.withSealed(ctx, func(tx *sql.Tx, s *sealer) error { // a key is on disk before it signs anything
+	return v.underSeal(ctx, v.withTaleTx, func(tx *sql.Tx, s *sealer) error { // a key is on disk before it signs anything
 		key, err := v.signingKey(ctx, tx, s)
 		if err != nil {
 			return err
@@ -48,7 +48,7 @@ func (v *vault) putAuditHead(ctx context.Context, h auditHead) (err error) {
 // is not.
 func (v *vault) renewAuditHead(ctx context.Context, h auditHead) (renewed auditHead, err error) {
 	defer wrapDeed(&err, "renew the head of run %s", h.Run)
-	err = v.withSealed(ctx, func(tx *sql.Tx, s *sealer) error {
+	err = v.underSeal(ctx, v.withTaleTx, func(tx *sql.Tx, s *sealer) error {
 		if _, err := readAuditRow(ctx, tx, h.Run); err != nil {
 			return err
 		}

@@ -57,7 +57,7 @@ type fileChange struct {
 func (v *vault) keepChange(ctx context.Context, c *fileChange) (dropped []string, err error) {
 	defer wrapDeed(&err, "keep the state before the change")
 	c.Created, c.State = time.Unix(v.now().Unix(), 0), changeKept
-	err = v.withTx(ctx, func(tx *sql.Tx) error {
+	err = v.withTaleTx(ctx, func(tx *sql.Tx) error {
 		c.ID, err = v.newID(changePrefix, func(id string) (taken bool, err error) {
 			err = tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM changes WHERE id = ?)`, id).Scan(&taken)
 			return taken, err
@@ -118,7 +118,7 @@ func pruneChanges(ctx context.Context, tx *sql.Tx, c *fileChange) (dropped []str
 // dropChange forgets a change that was not done.
 func (v *vault) dropChange(ctx context.Context, id string) (err error) {
 	defer wrapDeed(&err, "forget change %s", id)
-	return v.withTx(ctx, func(tx *sql.Tx) error {
+	return v.withTaleTx(ctx, func(tx *sql.Tx) error {
 		return execOne(ctx, tx, `DELETE FROM changes WHERE id = ?`, id)
 	})
 }
@@ -126,7 +126,7 @@ func (v *vault) dropChange(ctx context.Context, id string) (err error) {
 // finishChange marks a change as done, and the one that it undid as undone. If that was an undo itself, what it had undone is in force again, and so on.
 func (v *vault) finishChange(ctx context.Context, c *fileChange) (err error) {
 	defer wrapDeed(&err, "mark change %s as done", c.ID)
-	return v.withTx(ctx, func(tx *sql.Tx) error {
+	return v.withTaleTx(ctx, func(tx *sql.Tx) error {
 		if err := execOne(ctx, tx, `UPDATE changes SET state = ? WHERE id = ?`, changeDone, c.ID); err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (v *vault) finishChange(ctx context.Context, c *fileChange) (err error) {
 // settleUndone marks a change as undone whose files are as they were before it already.
 func (v *vault) settleUndone(ctx context.Context, id string) (err error) {
 	defer wrapDeed(&err, "mark change %s as undone", id)
-	return v.withTx(ctx, func(tx *sql.Tx) error { return markUndone(ctx, tx, id, id) })
+	return v.withTaleTx(ctx, func(tx *sql.Tx) error { return markUndone(ctx, tx, id, id) })
 }
 
 // markUndone follows the chain of undone undos from id on; by is what undid it.

@@ -375,6 +375,32 @@ func (v *vault) cachedTools(ctx context.Context, server string) (list []toolRow,
 	return list, err
 }
 
+// toolTexts gives the kept text and the pin of just these tools, each a server and a tool of it; those that are not there are left out.
+func (v *vault) toolTexts(ctx context.Context, tools [][2]string) (list map[[2]string]toolRow, err error) {
+	defer wrapDeed(&err, "read the text of %d tools", len(tools))
+	asked, err := json.Marshal(tools)
+	if err != nil {
+		return nil, err
+	}
+	list = make(map[[2]string]toolRow, len(tools))
+	err = v.view(ctx, func(tx *sql.Tx) error {
+		return eachRow(ctx, tx, func(r *sql.Rows) error {
+			var t toolRow
+			var server, schema string
+			err := r.Scan(&server, &t.Tool, &t.Description, &schema, &t.Hash)
+			t.Schema = rawOrNil(schema)
+			list[[2]string{server, t.Tool}] = t
+			return err
+		}, `
+			SELECT t.server, t.tool, t.description, t.schema_json, p.hash
+			FROM json_each(?) AS j
+			CROSS JOIN mcp_server_tools AS t ON t.server = j.value ->> 0 AND t.tool = j.value ->> 1
+			CROSS JOIN mcp_tool_pins AS p ON p.server = t.server AND p.tool = t.tool`, // CROSS keeps this order: one look by key for each
+			string(asked))
+	})
+	return list, err
+}
+
 // grantTools replaces pin and text of just these tools; each must have a hash.
 func (v *vault) grantTools(ctx context.Context, server string, tools []toolRow) (err error) {
 	defer wrapDeed(&err, "grant tools of mcp server %q", server)

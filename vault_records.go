@@ -62,7 +62,7 @@ func (v *vault) putRecord(ctx context.Context, kind, origin, session string, bod
 	if body == nil {
 		body = []byte{} // nil would be NULL
 	}
-	err = v.withTx(ctx, func(tx *sql.Tx) error {
+	err = v.withTaleTx(ctx, func(tx *sql.Tx) error {
 		info.ID, err = v.newID(recordPrefix, func(id string) (taken bool, err error) {
 			err = tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM records WHERE id = ?)`, id).Scan(&taken)
 			return taken, err
@@ -260,7 +260,7 @@ func indexFold(text []byte, word string) int {
 // deleteRecord drops a record and its words, or says errNotFound.
 func (v *vault) deleteRecord(ctx context.Context, id string) (err error) {
 	defer wrapDeed(&err, "delete record %q", id)
-	return v.withTx(ctx, func(tx *sql.Tx) error {
+	return v.withTaleTx(ctx, func(tx *sql.Tx) error {
 		var seq int64
 		err := tx.QueryRowContext(ctx, `SELECT seq FROM records WHERE id = ?`, spokenID(id)).Scan(&seq)
 		if err := orNotFound(err); err != nil {

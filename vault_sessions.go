@@ -35,7 +35,7 @@ type storedMessage struct {
 // createSession starts an empty session and gives its id (s-7k2m). Of s the profile, root, parent and title count.
 func (v *vault) createSession(ctx context.Context, s sessionInfo) (id string, err error) {
 	defer wrapDeed(&err, "create session")
-	err = v.withTx(ctx, func(tx *sql.Tx) error {
+	err = v.withTaleTx(ctx, func(tx *sql.Tx) error {
 		id, err = v.newID("s-", func(id string) (taken bool, err error) {
 			err = tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?)`, id).Scan(&taken)
 			return taken, err
@@ -58,7 +58,7 @@ func (v *vault) createSession(ctx context.Context, s sessionInfo) (id string, er
 func (v *vault) appendMessages(ctx context.Context, session string, messages []storedMessage) (err error) {
 	defer wrapDeed(&err, "append to session %q", session)
 	last := 0
-	err = v.withTx(ctx, func(tx *sql.Tx) error {
+	err = v.withTaleTx(ctx, func(tx *sql.Tx) error {
 		now := v.now().Unix()
 		if err := execOne(ctx, tx, `UPDATE sessions SET updated = ? WHERE id = ?`, now, session); err != nil {
 			return err
@@ -171,7 +171,7 @@ func (v *vault) sessions(ctx context.Context, q sessionQuery) (list []sessionInf
 func (v *vault) deleteSession(ctx context.Context, id string) (err error) {
 	id = spokenID(id)
 	defer wrapDeed(&err, "delete session %q", id)
-	return v.withTx(ctx, func(tx *sql.Tx) error {
+	return v.withTaleTx(ctx, func(tx *sql.Tx) error {
 		const below = `
 			WITH RECURSIVE below(id) AS (SELECT ? UNION SELECT s.id FROM sessions AS s JOIN below ON s.parent = below.id)`
 		if _, err := tx.ExecContext(ctx, below+` DELETE FROM messages WHERE session IN below`, id); err != nil {
