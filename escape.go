@@ -98,6 +98,10 @@ func hiddenRune(r rune) bool {
 func hiddenCount(s string) int {
 	n := 0
 	for i := 0; i < len(s); {
+		if c := s[i]; c >= ' ' && c < 0x7f { // nearly all of most texts
+			i++
+			continue
+		}
 		r, w := utf8.DecodeRuneInString(s[i:])
 		if r == utf8.RuneError && w == 1 || r != '\n' && r != '\t' && unicode.IsControl(r) || hiddenRune(r) {
 			n++

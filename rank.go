@@ -7,8 +7,10 @@ import (
 	"errors"
 	"hash/maphash"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -23,7 +25,7 @@ const (
 
 	rankSchemaDepth = 5    // levels of nested parameters that are read
 	rankDocWords    = 4000 // words of one tool that are read
-	rankUsual       = 64   // different words that a tool usually has, for which room is made
+	rankUsual       = 128  // different words that a tool usually has, for which room is made
 )
 
 // How scores are made.
@@ -103,23 +105,96 @@ func (v *rankVectors) each(doc int, f func(term int32, tf float32)) {
 	}
 }
 
-// rankBuilder reads tools into vectors.
+// rankBuilder reads tools, which follow one another, into vectors. Its terms have numbers of their own.
 type rankBuilder struct {
-	ix     *rankIndex
-	words  rankMemo  // words as they stand there -> terms, -1 for stop-words
-	sum    []float32 // by term, of the tool or server at hand
-	used   []int32   // terms with a sum
-	length float32
-	left   int // words that may still be read of the tool at hand
+	tools     rankVectors
+	terms     map[string]int32
+	stems     []string // by term
+	nameAt    []int32  // as in the index
+	nameTerms []int32
+	entry     []bool
+	words     rankMemo  // words as they stand there -> terms, -1 for stop-words
+	sum       []float32 // by term, of the tool or server at hand
+	used      []int32   // terms with a sum
+	length    float32
+	left      int // words that may still be read of the tool at hand
 }
 
-// newRankIndex reads every document once.
+// rankPart is how many tools at least make it worth to read them beside others.
+const rankPart = 200
+
+// newRankIndex reads every document once, on all processors.
 func newRankIndex(docs []rankDoc) *rankIndex {
+	return newRankIndexBy(runtime.GOMAXPROCS(0), docs)
+}
+
+// newRankIndexBy reads the documents in as many parts as there are workers. Their number changes nothing of the index.
+func newRankIndexBy(workers int, docs []rankDoc) *rankIndex {
 	docs = docs[:min(len(docs), rankMaxDocs)]
 	n := len(docs)
-	ix := &rankIndex{docs: n, terms: map[string]int32{}, names: make(map[string][]int32, 2*n), server: make([]int32, n), entry: make([]bool, n), nameAt: make([]int32, 1, n+1)}
-	b := rankBuilder{ix: ix, words: newRankMemo()}
-	tools := rankVectors{at: make([]int32, 1, n+1), length: make([]float32, 0, n), terms: make([]int32, 0, n*rankUsual), tf: make([]float32, 0, n*rankUsual)}
+	ix := &rankIndex{docs: n, names: make(map[string][]int32, 2*n), server: make([]int32, n)}
+	size := max((n+workers-1)/workers, rankPart)
+	parts := make([]*rankBuilder, 0, workers)
+	var wg sync.WaitGroup
+	for part := range slices.Chunk(docs, size) {
+		b := newRankBuilder(len(part))
+		parts = append(parts, b)
+		wg.Go(func() { // ends with its documents
+			for _, d := range part {
+				b.doc(d)
+				b.close(&b.tools)
+			}
+		})
+	}
+	ix.readNames(docs)
+	wg.Wait()
+	all := newRankBuilder(0)
+	if len(parts) > 0 {
+		all = parts[0]
+	}
+	for _, b := range parts[min(1, len(parts)):] {
+		all.join(b)
+	}
+	ix.terms, ix.entry, ix.nameAt, ix.nameTerms = all.terms, all.entry, all.nameAt, all.nameTerms
+	ix.tools, ix.idf = newRankLists(&all.tools, len(ix.terms), rankTools)
+	if ix.servers > 1 {
+		ix.srv, _ = newRankLists(all.serverVectors(ix), len(ix.terms), rankServers)
+	}
+	ix.readSynonyms()
+	return ix
+}
+
+func newRankBuilder(docs int) *rankBuilder {
+	b := &rankBuilder{terms: map[string]int32{}, nameAt: make([]int32, 1, docs+1), words: newRankMemo()}
+	b.tools = rankVectors{at: make([]int32, 1, docs+1), length: make([]float32, 0, docs), terms: make([]int32, 0, docs*rankUsual), tf: make([]float32, 0, docs*rankUsual)}
+	return b
+}
+
+// join puts the tools of another builder behind those of this one. A term gets the number that it would have if one builder had read them all.
+func (b *rankBuilder) join(more *rankBuilder) {
+	number := make([]int32, len(more.stems))
+	for i, stem := range more.stems {
+		number[i] = b.newTerm(stem)
+	}
+	terms, names := int32(len(b.tools.terms)), int32(len(b.nameTerms))
+	for _, term := range more.tools.terms {
+		b.tools.terms = append(b.tools.terms, number[term])
+	}
+	for _, term := range more.nameTerms {
+		b.nameTerms = append(b.nameTerms, number[term])
+	}
+	for _, at := range more.tools.at[1:] {
+		b.tools.at = append(b.tools.at, terms+at)
+	}
+	for _, at := range more.nameAt[1:] {
+		b.nameAt = append(b.nameAt, names+at)
+	}
+	b.tools.tf, b.tools.length = append(b.tools.tf, more.tools.tf...), append(b.tools.length, more.tools.length...)
+	b.entry = append(b.entry, more.entry...)
+}
+
+// readNames notes the server and the full names of each tool.
+func (ix *rankIndex) readNames(docs []rankDoc) {
 	servers := map[string]int32{}
 	for i, d := range docs {
 		id, known := servers[d.Server]
@@ -128,40 +203,33 @@ func newRankIndex(docs []rankDoc) *rankIndex {
 			servers[d.Server] = id
 		}
 		ix.server[i] = id
-		b.doc(i, d)
-		b.close(&tools)
+		for _, name := range [...]string{d.Name, d.Alias, d.Server + "/" + d.Name} {
+			if name != "" {
+				name = strings.ToLower(name)
+				ix.names[name] = append(ix.names[name], int32(i))
+			}
+		}
 	}
 	ix.servers = len(servers)
-	ix.tools, ix.idf = newRankLists(&tools, len(ix.terms), rankTools)
-	if ix.servers > 1 {
-		ix.srv, _ = newRankLists(b.serverVectors(&tools), len(ix.terms), rankServers)
-	}
-	ix.readSynonyms()
-	return ix
 }
 
 // doc adds up the words of one tool.
-func (b *rankBuilder) doc(i int, d rankDoc) {
+func (b *rankBuilder) doc(d rankDoc) {
 	b.left, b.length = rankDocWords, 0
+	entry, start := false, len(b.nameTerms)
 	for _, w := range b.named(d.Name, rankNameWeight) {
-		if term := b.term(w); term >= 0 && !slices.Contains(b.ix.nameTerms[b.ix.nameAt[i]:], term) {
-			b.ix.nameTerms = append(b.ix.nameTerms, term)
+		if term := b.term(w); term >= 0 && !slices.Contains(b.nameTerms[start:], term) {
+			b.nameTerms = append(b.nameTerms, term)
 		}
-		b.ix.entry[i] = b.ix.entry[i] || rankEntry(rankStem(w))
+		entry = entry || rankEntry(rankStem(w))
 	}
-	b.ix.nameAt = append(b.ix.nameAt, int32(len(b.ix.nameTerms)))
+	b.nameAt, b.entry = append(b.nameAt, int32(len(b.nameTerms))), append(b.entry, entry)
 	b.named(d.Server, rankServerWeight)
 	first, rest := rankSentence(d.Description)
 	b.text(first, rankFirstWeight)
 	b.text(rest, rankRestWeight)
 	p := jsonScan{b: d.Schema}
 	_ = b.schema(&p, 0) // of a broken schema what stands before the fault counts
-	for _, name := range [...]string{d.Name, d.Alias, d.Server + "/" + d.Name} {
-		if name != "" {
-			name = strings.ToLower(name)
-			b.ix.names[name] = append(b.ix.names[name], int32(i))
-		}
-	}
 }
 
 // named adds the words of a name and, without counting them for the length, each two neighbours joined. It gives the words.
@@ -222,11 +290,11 @@ func (b *rankBuilder) term(w string) int32 {
 }
 
 func (b *rankBuilder) newTerm(stem string) int32 {
-	term, ok := b.ix.terms[stem]
+	term, ok := b.terms[stem]
 	if !ok {
-		term = int32(len(b.ix.terms))
-		b.ix.terms[strings.Clone(stem)] = term
-		b.sum = append(b.sum, 0)
+		term, stem = int32(len(b.terms)), strings.Clone(stem)
+		b.terms[stem] = term
+		b.stems, b.sum = append(b.stems, stem), append(b.sum, 0)
 	}
 	return term
 }
@@ -336,16 +404,16 @@ func (b *rankBuilder) properties(p *jsonScan, depth int) error {
 }
 
 // serverVectors adds up the vectors of each server's tools.
-func (b *rankBuilder) serverVectors(tools *rankVectors) *rankVectors {
-	of := make([][]int, b.ix.servers)
-	for doc, s := range b.ix.server {
+func (b *rankBuilder) serverVectors(ix *rankIndex) *rankVectors {
+	of := make([][]int, ix.servers)
+	for doc, s := range ix.server {
 		of[s] = append(of[s], doc)
 	}
 	v := &rankVectors{at: make([]int32, 1, len(of)+1)}
 	for _, docs := range of {
 		b.length = 0
 		for _, doc := range docs {
-			tools.each(doc, func(term int32, tf float32) {
+			b.tools.each(doc, func(term int32, tf float32) {
 				b.add(term, tf)
 				b.length += tf
 			})
