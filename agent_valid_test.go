@@ -172,8 +172,13 @@ func TestAgentStrict(t *testing.T) {
 // by one tool_result at the head of the next message, ids of one form that stand once, no blank text.
 func anthropicStrict(body []byte) error {
 	var doc struct {
+		Model     string
 		MaxTokens int `json:"max_tokens"`
-		Messages  []struct {
+		Tools     []struct {
+			Name   string
+			Schema json.RawMessage `json:"input_schema"`
+		}
+		Messages []struct {
 			Role    string
 			Content []struct {
 				Type, Text, ID, Name, Content string
@@ -185,7 +190,16 @@ func anthropicStrict(body []byte) error {
 	if err := json.Unmarshal(body, &doc); err != nil {
 		return err
 	}
-	ids, want := map[string]bool{}, map[string]bool{}
+	ids, want, tools := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, tool := range doc.Tools {
+		if _, err := jsonObject(tool.Schema); err != nil || !fitName(tool.Name) || tools[tool.Name] {
+			return fmt.Errorf("tool %q, with schema %s", tool.Name, tool.Schema)
+		}
+		tools[tool.Name] = true
+	}
+	if doc.Model == "" || checkJSON(body) != nil {
+		return fmt.Errorf("model %q, %v", doc.Model, checkJSON(body))
+	}
 	if doc.MaxTokens < 1 || len(doc.Messages) == 0 || len(doc.Messages)%2 == 0 {
 		return fmt.Errorf("%d tokens, %d messages", doc.MaxTokens, len(doc.Messages))
 	}
@@ -205,9 +219,12 @@ func anthropicStrict(body []byte) error {
 				if _, err := jsonObject(b.Input); err != nil || !fitName(b.ID) || ids[b.ID] || !fitName(b.Name) || m.Role != "assistant" {
 					return fmt.Errorf("message %d: tool_use %q of %q with %s", i, b.ID, b.Name, b.Input)
 				}
+				if len(tools) == 0 {
+					return fmt.Errorf("message %d: tool_use in a request that declares no tools", i)
+				}
 				ids[b.ID], want[b.ID] = true, true
 			case "tool_result":
-				if !want[b.ToolUseID] || others || m.Role != "user" || strings.TrimSpace(b.Content) == "" {
+				if !want[b.ToolUseID] || others || m.Role != "user" || strings.TrimSpace(b.Content) == "" || b.ID != "" || b.Name != "" {
 					return fmt.Errorf("message %d: tool_result of %q", i, b.ToolUseID)
 				}
 				delete(want, b.ToolUseID)
@@ -220,4 +237,32 @@ func anthropicStrict(body []byte) error {
 		}
 	}
 	return nil
+}
+
+func TestAnthropicStrict(t *testing.T) {
+	t.Parallel()
+	const head, ask = `{"model":"m","max_tokens":9,"tools":[{"name":"n","input_schema":{}}],"messages":[`, `{"role":"user","content":[{"type":"text","text":"u"}]}`
+	use := func(id string) string {
+		return `{"role":"assistant","content":[{"type":"tool_use","id":"` + id + `","name":"n","input":{}}]}`
+	}
+	const result, says = `{"type":"tool_result","tool_use_id":"a","content":"r"}`, `{"role":"assistant","content":[{"type":"text","text":"s"}]}`
+	turn := func(blocks ...string) string { return `{"role":"user","content":[` + strings.Join(blocks, ",") + `]}` }
+	for name, tc := range map[string]struct {
+		messages []string
+		fine     bool
+	}{
+		"one message": {[]string{ask}, true}, "a call": {[]string{ask, use("a"), turn(result)}, true}, "a word behind a result": {[]string{ask, use("a"), turn(result, `{"type":"text","text":"u"}`)}, true},
+		"the model last": {[]string{ask, says}, false}, "the model first": {[]string{says}, false}, "twice the person": {[]string{ask, ask, ask}, false}, "no result": {[]string{ask, use("a"), ask}, false},
+		"a word before a result": {[]string{ask, use("a"), turn(`{"type":"text","text":"u"}`, result)}, false}, "a result twice": {[]string{ask, use("a"), turn(result, result)}, false},
+		"a result of no call": {[]string{ask, says, turn(result)}, false}, "a late result": {[]string{ask, use("a"), ask, says, turn(result)}, false}, "an odd id": {[]string{ask, use("a b"), turn(strings.Replace(result, `"a"`, `"a b"`, 1))}, false},
+		"an id twice": {[]string{ask, use("a"), turn(result), use("a"), turn(result)}, false}, "a blank": {[]string{turn(`{"type":"text","text":" "}`)}, false}, "nothing": {[]string{turn()}, false},
+	} {
+		body := head + strings.Join(tc.messages, ",") + "]}"
+		if err := anthropicStrict([]byte(body)); (err == nil) != tc.fine {
+			t.Errorf("%s: %v", name, err)
+		}
+		if tc.fine && strings.Contains(body, "tool_use") && anthropicStrict([]byte(strings.Replace(body, `{"name":"n","input_schema":{}}`, "", 1))) == nil {
+			t.Errorf("%s: passes without tools", name)
+		}
+	}
 }

@@ -313,6 +313,9 @@ func (c *chatClient) explain(ctx context.Context, endpoint chatEndpoint, err err
 	}
 	if ctx.Err() != nil {
 		e.Fault, e.Message = faultUnreachable, fmt.Sprintf("no complete reply within %s", c.timeout)
+		if e.Status > 0 {
+			e.Fault = faultOverloaded // it is there, and too slow
+		}
 	}
 	e.Message = c.redactor.text(fmt.Sprintf("model endpoint %s: %s", endpoint.Name, e.Message))
 	if e.Hint == "" {
