@@ -537,9 +537,9 @@ func (b *mcpBridge) offered(ctx context.Context) ([]sourceTool, error) {
 	return defs, err
 }
 
-// bridgeState is what a list of tools depends on. Which profile is the current one stands in the vault, or is the same for the whole run.
+// bridgeState is what a list of tools depends on.
 type bridgeState struct {
-	at   vaultStamp
+	at   bridgeStamp
 	mask *redactor
 }
 
@@ -548,7 +548,7 @@ func (b *mcpBridge) state(ctx context.Context) (any, error) {
 	if b.cfg.Mask == nil {
 		return nil, nil
 	}
-	at, err := b.vaultStamp(ctx)
+	at, err := b.stamp(ctx)
 	if err != nil {
 		return nil, err
 	}
