@@ -104,6 +104,11 @@ func gitDiffing() []string {
 
 // read runs one git command that reads and gives its output; cut says that there was more than gitMaxOutput.
 func (g gitRunner) read(ctx context.Context, r gitRepo, args ...string) (out []byte, cut bool, err error) {
+	return g.readBy(ctx, g.shell.waitGroup, r, args...)
+}
+
+// readBy is read with another way to wait for the command.
+func (g gitRunner) readBy(ctx context.Context, wait func(*exec.Cmd) error, r gitRepo, args ...string) (out []byte, cut bool, err error) {
 	program, err := g.program()
 	if err != nil {
 		return nil, false, err
@@ -122,7 +127,7 @@ func (g gitRunner) read(ctx context.Context, r gitRepo, args ...string) (out []b
 	cmd.Dir, cmd.Env = r.dir, env
 	stdout, stderr := &gitBuffer{max: gitMaxOutput, full: cancel}, &gitBuffer{max: gitMaxFault}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	err = g.shell.waitGroup(cmd)
+	err = wait(cmd)
 	switch {
 	case ctx.Err() != nil:
 		return nil, false, ctx.Err()
@@ -193,7 +198,14 @@ func gitFault(command string, exit int, text string) error {
 // executes nothing that the repository names, and prepares that for what is read from it.
 func (g gitRunner) open(ctx context.Context, p place) (r gitRepo, path string, err error) {
 	r.dir = existingFolder(p.Abs)
-	out, _, err := g.read(ctx, r, "rev-parse", "--absolute-git-dir", "--show-toplevel", "--git-common-dir")
+	var config gitConfig
+	told := make(chan struct{})
+	go func() { // ends with the command, which ctx and its own bound end; it is asked at once, as starting git is most of what a call costs
+		defer close(told)
+		config = g.config(ctx, r)
+	}()
+	out, _, err := g.readBy(ctx, g.shell.waitAlone, r, "rev-parse", "--absolute-git-dir", "--show-toplevel", "--git-common-dir")
+	<-told
 	if err != nil {
 		return r, "", err
 	}
@@ -211,7 +223,7 @@ func (g gitRunner) open(ctx context.Context, p place) (r gitRepo, path string, e
 	if !insideFolder(r.top, r.dir) {
 		return r, "", &gitError{what: "the repository's work tree is elsewhere, at " + visibleLine(r.top) + " (core.worktree), and not the folder it was found in", hint: "git config --unset core.worktree, if that is not wanted"}
 	}
-	if err := g.settings(ctx, &r); err != nil {
+	if err := config.read(&r); err != nil {
 		return r, "", err
 	}
 	r.dir = r.top
@@ -224,14 +236,26 @@ func (g gitRunner) open(ctx context.Context, p place) (r gitRepo, path string, e
 	return r, filepath.ToSlash(path), nil
 }
 
-// settings looks for programs that the repository's own configuration names: filters, which are switched off while it is read, and those that a
+// gitConfig is what git says of its settings.
+type gitConfig struct {
+	out []byte
+	cut bool
+	err error
+}
+
+func (g gitRunner) config(ctx context.Context, r gitRepo) (c gitConfig) {
+	c.out, c.cut, c.err = g.readBy(ctx, g.shell.waitAlone, r, "config", "--list", "--show-scope", "-z")
+	return c
+}
+
+// read looks for programs that the repository's own configuration names: filters, which are switched off while it is read, and those that a
 // commit runs. The person's own, such as the filters of git-lfs, stay.
-func (g gitRunner) settings(ctx context.Context, r *gitRepo) error {
-	out, cut, err := g.read(ctx, *r, "config", "--list", "--show-scope", "-z")
-	if err != nil {
-		return err
+func (c gitConfig) read(r *gitRepo) error {
+	if c.err != nil {
+		return c.err
 	}
-	fields := strings.Split(string(out), "\x00")
+	cut := c.cut
+	fields := strings.Split(string(c.out), "\x00")
 	for i := 0; i+1 < len(fields); i += 2 {
 		scope := fields[i]
 		key, value, _ := strings.Cut(fields[i+1], "\n")

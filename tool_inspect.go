@@ -142,7 +142,7 @@ func (i inspector) harden(ctx context.Context, dir place, argv []string) (words,
 	words = gitReading()
 	var r gitRepo
 	r.dir = dir.Abs
-	if err := i.settings(ctx, &r); err != nil {
+	if err := i.config(ctx, r).read(&r); err != nil {
 		return nil, nil, err
 	}
 	for _, setting := range r.off {

@@ -272,7 +272,14 @@ func (s shellRunner) wait(cmd *exec.Cmd, out *shellOutput) error {
 
 // waitGroup runs cmd in a group of its own and ends the whole group before it returns. The thread that starts the child stays locked to it
 // until then, which is what ownGroup asks for.
-func (s shellRunner) waitGroup(cmd *exec.Cmd) error {
+func (s shellRunner) waitGroup(cmd *exec.Cmd) error { return s.waitUnder(cmd, guardGroup) }
+
+// waitAlone is waitGroup for a program that starts no other and is soon done: it has no guard, which is a process too.
+func (s shellRunner) waitAlone(cmd *exec.Cmd) error {
+	return s.waitUnder(cmd, func(int) (func(), error) { return func() {}, nil })
+}
+
+func (s shellRunner) waitUnder(cmd *exec.Cmd, guard func(pid int) (stop func(), err error)) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	ownGroup(cmd)
@@ -281,7 +288,7 @@ func (s shellRunner) waitGroup(cmd *exec.Cmd) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	unguard, guardErr := guardGroup(cmd.Process.Pid)
+	unguard, guardErr := guard(cmd.Process.Pid)
 	if guardErr != nil {
 		unguard = func() {} // the child itself still ends with tai
 	}
