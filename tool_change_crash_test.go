@@ -98,6 +98,7 @@ func TestChangeKilled(t *testing.T) {
 		{"create", "file_write", map[string]any{"path": "x/y/z.txt", "content": "new", "mkdirs": true}, false, false, 6},
 		{"replace", "file_write", map[string]any{"path": "a.txt", "content": "new", "mode": "replace"}, false, false, 5},
 		{"edit", "file_edit", map[string]any{"path": "a.txt", "old": "b", "new": "x\ny"}, false, false, 5},
+		{"anchored", "file_edit_anchored", map[string]any{"path": "a.txt", "edits": []any{map[string]any{"op": "replace", "anchor": "2#" + lineHash("b"), "text": "x\ny"}}}, false, false, 5},
 		{"patch", "file_patch", map[string]any{"patch": patch}, false, false, 12},
 		{"move", "file_move", map[string]any{"src": "d", "dst": "moved"}, false, false, 4},
 		{"move over", "file_move", map[string]any{"src": "a.txt", "dst": "d/g.sh", "overwrite": true}, false, false, 5},
