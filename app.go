@@ -72,6 +72,7 @@ type app struct {
 	audit  *auditLog
 	bridge *mcpBridge
 	http   *http.Client
+	web    *webFetcher  // what tools fetch with
 	procs  *procManager // background commands
 
 	serving  atomic.Bool // calls of others come in
@@ -113,6 +114,7 @@ func openApp(out outside, flags map[string][]string, use storeUse, origin string
 	}
 	a.procs = newProcManager(out.Now)
 	a.http = newHTTPClient(httpClientConfig{Env: out.Getenv})
+	a.web = newWebFetcher(webFetcherConfig{Env: out.Getenv})
 	a.audit = newAuditLog(auditConfig{
 		Dir: filepath.Join(a.home, "runs"), Origin: origin, Now: out.Now, Redact: a.redact, Heads: a.putHead,
 		Warn: func(line string) { fmt.Fprintln(a.stderr, "tai: "+visibleLine(a.redact(line))) },
@@ -408,6 +410,7 @@ func (a *app) redact(s string) string { return a.known.text(s) }
 // close ends the background commands, the servers, the run log and the vault, in this order.
 func (a *app) close() error {
 	err := errors.Join(a.procs.close(), a.bridge.close(), a.audit.close())
+	a.web.close()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, v := range []*vault{a.store, a.empty} {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -34,7 +35,8 @@ func (a *app) nativeTools() ([]tool, error) {
 		person = maskedAsker{a.console, a.redact}
 	}
 	own := func() []string { return []string{a.home, a.keys().Dir} }
-	tools := append(fileTools(w), changingTools(newFileChanger(w, a.home, own, a.vault, a.out.Now))...)
+	changer := newFileChanger(w, a.home, own, a.vault, a.out.Now)
+	tools := append(fileTools(w), changingTools(changer)...)
 	tools = append(tools, searchTools(w)...)
 	environ := a.commandEnviron
 	tools = append(tools, shellTools(w, environ)...)
@@ -42,6 +44,7 @@ func (a *app) nativeTools() ([]tool, error) {
 	tools = append(tools, procTools(a.procs, w, environ, a.goos, a.redact)...)
 	tools = append(tools, sysTools(w, environ, a.goos, a.home, a.out.Now, a.sysState)...)
 	tools = append(tools, gitTools(w, environ, a.goos, a.out.Now)...)
+	tools = append(tools, webTools(a.web, changer, a.policy.foresee, a.namedVariable, a.namedSecret)...)
 	tools = append(tools, askTools(person)...)
 	tools = append(tools, findTools(func() (toolFinder, error) { return a.toolbox() })...)
 	tools = append(tools, policyTools(func() (policyForeseer, error) { return a.toolbox() })...)
@@ -87,6 +90,27 @@ func (a *app) modelName(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	return "", err
+}
+
+// namedVariable gives a variable that a call names; the passphrase of the vault is none.
+func (a *app) namedVariable(name string) (string, bool) {
+	if slices.ContainsFunc(passphraseVariables(), func(v string) bool { return sameVariable(v, name, a.goos) }) {
+		return "", false
+	}
+	return a.lookupEnv(name)
+}
+
+// namedSecret gives a secret that a call names; from then on it is masked, also if another process has stored it just now.
+func (a *app) namedSecret(ctx context.Context, name string) (secret, error) {
+	v, err := a.vault(ctx)
+	if err != nil {
+		return "", err
+	}
+	s, err := v.secretFor(ctx, "", name)
+	if err == nil {
+		a.known.changed()
+	}
+	return s, err
 }
 
 // sysState is what sys_info says of this run. What cannot be found out is said in a note.

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,6 +28,8 @@ const (
 	ruleNobody     = "nobody to ask"
 	ruleOutside    = "outside the root"
 	ruleUnparsable = "unparsable command"
+	ruleHost       = "new host"
+	ruleAddress    = "address"
 	ruleArguments  = "arguments"
 	ruleUnknown    = "unknown tool" // of a forecast alone
 )
@@ -54,6 +57,7 @@ type policyRequest struct {
 	Person      bool   // the person's own words: tai mcp call, tai tools call, /call
 	Always      bool   // asks even for a person's words: the argv or URL of add, login, remove, grant
 	Outside     bool   // touches a path outside the root
+	Net         netTouch
 	Yes         string // the flag that answers it, for the hint; "" is --yes for a person's command, else --auto
 }
 
@@ -108,6 +112,7 @@ type policy struct {
 	mu      sync.Mutex
 	presets []preset
 	grants  map[policyGrant]bool
+	hosts   map[string]bool // that a person said yes to for this session
 	before  *policyStance // while a plan is wanted: what is in force again after a yes to it; cfg.Mode and cfg.ModeGiven are guarded too
 }
 
@@ -117,11 +122,12 @@ type policyStance struct {
 	given bool
 }
 
-// policyGrant is the scope of a "yes for this session": one tool in one definition, and its arguments unless digest is "".
-type policyGrant struct{ tool, pin, digest string }
+// policyGrant is the scope of a "yes for this session": one tool in one definition, and its arguments unless digest is "". Of a tool that goes to the network it is
+// for one host and the secrets that go there.
+type policyGrant struct{ tool, pin, digest, host, secrets string }
 
 func newPolicy(c policyConfig) *policy {
-	p := &policy{cfg: c, digests: map[string]bool{}, asking: make(chan struct{}, 1), presets: slices.Clone(c.Presets), grants: map[policyGrant]bool{}}
+	p := &policy{cfg: c, digests: map[string]bool{}, asking: make(chan struct{}, 1), presets: slices.Clone(c.Presets), grants: map[policyGrant]bool{}, hosts: map[string]bool{}}
 	for _, d := range c.Digests {
 		p.digests[d] = true
 	}
@@ -250,14 +256,20 @@ func (p *policy) judge(r *policyRequest) (d decision, ask string) {
 		}
 	}
 	unparsable := r.Command != "" && !call.Shell.Parsable
+	plain := call
+	plain.Args = r.Net.plainArgs(call.Args)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, ps := range p.presets {
-		if ps.denies(call) {
+		if ps.denies(call) || ps.denies(plain) {
 			return decision{Rule: ruleDeny + ps.ID, Reason: "this workspace denies " + visibleLine(r.Tool), Hint: "only removing " + visibleLine(ps.ID) + " from .tai/approvals.json lifts it"}, ""
 		}
 	}
-	switch mode := p.modeFor(r, unparsable); mode {
+	mode := p.modeFor(r, unparsable)
+	if d, refused := refuseNet(r.Net, mode, p.hosts[r.Net.Host]); refused {
+		return d, ""
+	}
+	switch mode {
 	case modeDanger:
 		return allowed(ruleMode+string(modeDanger), false), ""
 	case modeReadOnly:
@@ -271,6 +283,21 @@ func (p *policy) judge(r *policyRequest) (d decision, ask string) {
 	}
 }
 
+// refuseNet is the refusal of a mode that neither runs nor asks; ok is false where there is none.
+func refuseNet(n netTouch, mode approvalMode, known bool) (d decision, ok bool) {
+	switch {
+	case n.Host == "" || mode == modeDanger:
+		return decision{}, false
+	case n.Reach > reachLoopback:
+		return decision{Rule: ruleAddress, Reason: visibleLine(n.Host) + " is " + n.Reach.String(), Hint: "only --yolo goes there"}, true
+	case n.Reach == reachLoopback && mode == modeAllow:
+		return decision{Rule: ruleAddress, Reason: visibleLine(n.Host) + " is " + n.Reach.String(), Hint: "--permission-mode prompt would ask, --yolo would run it"}, true
+	case mode == modeReadOnly && (!known || len(n.Secrets) > 0):
+		return decision{Rule: ruleHost, Reason: "mode read-only goes to no host that is new to this session", Hint: "--permission-mode prompt would ask, --auto would run it"}, true
+	}
+	return decision{}, false
+}
+
 func allowed(rule string, shown bool) decision {
 	return decision{Allow: true, Rule: rule, Shown: shown}
 }
@@ -278,7 +305,7 @@ func allowed(rule string, shown bool) decision {
 // modeFor is the mode in which the request is judged: a person's own words run as in allow, unless a narrower mode was stated,
 // or the matter is one where allow itself is no answer but a person can be asked.
 func (p *policy) modeFor(r *policyRequest, unparsable bool) approvalMode {
-	if r.Person && !r.Always && !r.Outside && !unparsable && !p.cfg.ModeGiven && p.cfg.Mode.rank() < modeAllow.rank() {
+	if r.Person && !r.Always && !r.Outside && !unparsable && r.Net.Reach == reachPublic && !p.cfg.ModeGiven && p.cfg.Mode.rank() < modeAllow.rank() {
 		return modeAllow
 	}
 	return p.cfg.Mode
@@ -310,9 +337,9 @@ func (p *policy) judgeAllow(r *policyRequest, unparsable bool) decision {
 
 // judgePrompt is the column of the default mode; p.mu is held.
 func (p *policy) judgePrompt(r *policyRequest, call presetCall, unparsable bool) (decision, string) {
-	ask := ""
+	ask, net := "", r.Net.asks(p.hosts[r.Net.Host])
 	switch {
-	case !r.Destructive && !r.Always && !r.Outside:
+	case !r.Destructive && !r.Always && !r.Outside && net == "":
 		return allowed(ruleReading, false), ""
 	case !r.Outside && p.digests[r.Tool+":"+r.Digest]:
 		return allowed(ruleDigest, false), ""
@@ -323,14 +350,16 @@ func (p *policy) judgePrompt(r *policyRequest, call presetCall, unparsable bool)
 	case unparsable:
 		ask = "the command cannot be split into its parts"
 	default:
-		ask = "mode prompt asks before anything that may change something"
+		ask = cmp.Or(net, "mode prompt asks before anything that may change something")
 		for _, ps := range p.presets {
-			if ps.allows(call) {
+			if ps.allows(call) && r.Net.presetsCount() {
 				return allowed(ruleAllow+ps.ID, false), ""
 			}
 		}
 	}
-	if !r.Always && (p.grants[r.grant()] || p.grants[policyGrant{r.Tool, r.Pin, r.Digest}]) {
+	exact := r.grant()
+	exact.digest = r.Digest
+	if !r.Always && (p.grants[r.grant()] || p.grants[exact]) {
 		return allowed(ruleSession, false), ""
 	}
 	if p.cfg.Yes && (r.Always || r.Person) {
@@ -359,7 +388,7 @@ func (p *policy) hint(r *policyRequest, unparsable bool) string {
 // grant is the scope that a "yes for this session" to r has. It covers other arguments only of a tool whose definition is
 // known and whose arguments are no program of their own.
 func (r *policyRequest) grant() policyGrant {
-	g := policyGrant{tool: r.Tool, pin: r.Pin}
+	g := policyGrant{tool: r.Tool, pin: r.Pin, host: r.Net.Host, secrets: r.Net.secrets()}
 	if r.Exact || r.Outside || r.Command != "" || (r.Server != "" && r.Pin == "") {
 		g.digest = r.Digest
 	}
@@ -403,7 +432,11 @@ func (p *policy) settle(ctx context.Context, r policyRequest, answer consentAnsw
 		return allowed(ruleConsent, false)
 	case choiceSession:
 		p.mu.Lock()
-		p.grants[r.grant()] = true
+		g := r.grant()
+		p.grants[g] = true
+		if g.host != "" && g.digest == "" {
+			p.hosts[g.host] = true
+		}
 		p.mu.Unlock()
 		return allowed(ruleConsent, false)
 	case choiceAlways:
@@ -434,6 +467,9 @@ func (p *policy) lasting(r *policyRequest) (preset, bool) {
 	switch {
 	case p.cfg.SavePreset == nil || r.Always || r.Outside:
 		return ps, false
+	case r.Net.Host != "":
+		ps.Arguments = map[string]string{"url": r.Net.lasting()}
+		return ps, !r.Destructive && r.Net.presetsCount()
 	case strings.Contains(r.Tool, "*") || r.Server != "" && r.Pin == "":
 		return ps, false
 	case r.Command == "":
@@ -484,6 +520,8 @@ func (p *policy) consentFor(r policyRequest, why string) (consent, error) {
 		switch g := r.grant(); {
 		case g.digest != "":
 			scope = "exactly this call"
+		case g.host != "":
+			scope = r.Net.scope()
 		case g.pin != "":
 			scope = "this tool as it is defined now, with any arguments"
 		}
@@ -491,7 +529,9 @@ func (p *policy) consentFor(r policyRequest, why string) (consent, error) {
 	}
 	if ps, ok := p.lasting(&r); ok {
 		scope := "this tool with any arguments"
-		if ps.Arguments != nil {
+		if r.Net.Host != "" {
+			scope = "this tool at " + ps.Arguments["url"] + ", with any other arguments"
+		} else if ps.Arguments != nil {
 			scope = "exactly these arguments"
 		} else if ps.Pin != "" {
 			scope = "this tool as it is defined now, with any arguments"

@@ -63,8 +63,9 @@ type toolCall struct {
 	Origin     string // repl, cli, http, mcp, agent
 	Profile    string
 	Session    string
-	outside    bool // the policy allowed a path outside the root; set by dispatchNative alone
-	asked      bool // a person was shown this very call and agreed; set there too
+	outside    bool     // the policy allowed a path outside the root; set by dispatchNative alone
+	asked      bool     // a person was shown this very call and agreed; set there too
+	reach      netReach // how far into the network the policy allowed it; set there too
 }
 
 // toolResult is what a call came to. Rule is set when it was refused, Record when the text was too long and is kept there.
@@ -183,7 +184,7 @@ func (t *toolbox) reading(c toolCall) bool {
 		return false
 	}
 	req := e.request(c, "")
-	return !req.Destructive && !req.Outside && !req.Always
+	return !req.Destructive && !req.Outside && !req.Always && (req.Net.Host == "" || t.policy.foresee(req).Decision == forecastAllow)
 }
 
 // dispatchNative runs a native tool. A call that cannot be read (no such tool, arguments that are no JSON object) is an *rpcError and leaves
@@ -233,7 +234,7 @@ func (t *toolbox) dispatchNative(ctx context.Context, c toolCall) (toolResult, e
 	if err := t.audit.record(ev); err != nil {
 		return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
 	}
-	c.outside, c.asked = req.Outside, d.Rule == ruleConsent || strings.HasPrefix(d.Rule, ruleAllow)
+	c.outside, c.reach, c.asked = req.Outside, req.Net.Reach, d.Rule == ruleConsent || strings.HasPrefix(d.Rule, ruleAllow)
 	start := t.now()
 	r, full := t.keep(ctx, c, t.perform(ctx, e, c))
 	ev.Event, ev.Outcome, ev.Duration, ev.Size = auditCallCompleted, auditOK, t.now().Sub(start), full
