@@ -50,6 +50,9 @@ func readWebBody(resp *http.Response, max int64) (webBody, error) {
 
 // unpackedBody undoes gzip and deflate (RFC 9110, 8.4.1). deflate is zlib's format, but some servers send it bare.
 func unpackedBody(resp *http.Response, max int64) (src io.Reader, packed bool, err error) {
+	if resp.Request != nil && resp.Request.Method == http.MethodHead {
+		return strings.NewReader(""), false, nil
+	}
 	coding := strings.ToLower(strings.TrimSpace(strings.Join(resp.Header["Content-Encoding"], ",")))
 	raw := &cappedBody{src: resp.Body, left: max + bodyPackedSlack}
 	switch coding {
@@ -69,7 +72,7 @@ func unpackedBody(resp *http.Response, max int64) (src io.Reader, packed bool, e
 		return nil, false, fmt.Errorf("the answer is packed as %s, which was not asked for", visibleLine(clip(coding, 60)))
 	}
 	if errors.Is(err, io.EOF) && resp.ContentLength <= 0 {
-		return strings.NewReader(""), false, nil // an answer without a body, as to HEAD
+		return strings.NewReader(""), false, nil // an answer without a body
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("unpack the answer: %w", err)

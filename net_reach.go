@@ -115,7 +115,7 @@ func ownName(host string) bool {
 	return false
 }
 
-// parseWebURL reads an address that a tool is to call. The host is in lower case and without a dot at its end then. What could mean one host here and another
+// parseWebURL reads an address that a tool is to call. The host is in lower case then, without a dot at its end and without the usual port. What could mean one host here and another
 // elsewhere is refused: IPv4 in any but the usual spelling, letters beyond ASCII, zones, a user in the address.
 func parseWebURL(s string) (*url.URL, error) {
 	if len(s) > webURLMax {
@@ -148,7 +148,7 @@ func parseWebURL(s string) (*url.URL, error) {
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
 	}
-	if u.Host = host; port != "" {
+	if u.Host = host; port != "" && port != webPort(u.Scheme) {
 		u.Host += ":" + port
 	}
 	u.Fragment, u.RawFragment = "", ""
@@ -239,8 +239,16 @@ func oddIPv4(host string) (netip.Addr, bool) {
 // hostKey is a host as the policy knows it: name or address, and the port unless it is the usual one of http or https.
 func hostKey(u *url.URL) string {
 	host := strings.TrimSuffix(u.Host, ":"+u.Port())
-	if port := urlPort(u); port != map[string]string{"http": "80", "https": "443"}[u.Scheme] {
+	if port := urlPort(u); port != webPort(u.Scheme) {
 		host += ":" + port
 	}
 	return host
+}
+
+// webPort is the usual port of a scheme.
+func webPort(scheme string) string {
+	if scheme == "https" {
+		return "443"
+	}
+	return "80"
 }
