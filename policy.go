@@ -113,7 +113,7 @@ type policy struct {
 	presets []preset
 	grants  map[policyGrant]bool
 	hosts   map[string]bool // that a person said yes to for this session
-	before  *policyStance // while a plan is wanted: what is in force again after a yes to it; cfg.Mode and cfg.ModeGiven are guarded too
+	before  *policyStance   // while a plan is wanted: what is in force again after a yes to it; cfg.Mode and cfg.ModeGiven are guarded too
 }
 
 // policyStance is a mode, and whether it was stated.
@@ -267,6 +267,9 @@ func (p *policy) judge(r *policyRequest) (d decision, ask string) {
 	}
 	mode := p.modeFor(r, unparsable)
 	if d, refused := refuseNet(r.Net, mode, p.hosts[r.Net.Host]); refused {
+		if p.before != nil && d.Rule == ruleHost {
+			d.Hint = p.planHint()
+		}
 		return d, ""
 	}
 	switch mode {
@@ -318,11 +321,16 @@ func (p *policy) judgeReadOnly(r *policyRequest) decision {
 	case r.Destructive || r.Always:
 		d := decision{Rule: ruleMode + string(modeReadOnly), Reason: visibleLine(r.Tool) + " may change something", Hint: "--permission-mode prompt would ask, --auto would run it"}
 		if p.before != nil {
-			d.Hint = "a plan is wanted first: plan_submit shows it to the person, whose yes brings back mode " + string(p.before.mode)
+			d.Hint = p.planHint()
 		}
 		return d
 	}
 	return allowed(ruleReading, false)
+}
+
+// planHint is the way out while a plan is wanted; p.mu is held.
+func (p *policy) planHint() string {
+	return "a plan is wanted first: plan_submit shows it to the person, whose yes brings back mode " + string(p.before.mode)
 }
 
 func (p *policy) judgeAllow(r *policyRequest, unparsable bool) decision {
