@@ -415,3 +415,19 @@ func TestSTD01SlowStartHint(t *testing.T) {
 		t.Errorf("failure = %+v", ce)
 	}
 }
+
+// A wrong flag is named without what it would set, and a word that is a secret of the environment is masked also where no run began.
+func TestCLIUnknownFlagTellsNoSecret(t *testing.T) {
+	t.Parallel()
+	r := newCLIRig(t)
+	r.env = []string{"API_TOKEN=val-of-the-environment"}
+	for _, words := range [][]string{{"--pass=typed-value-1"}, {"mcp", "list", "--pass=typed-value-1"}, {"-x=typed-value-1"}, {"--val-of-the-environment"}, {"mcp", "val-of-the-environment"}, {"--json", "secret", "set", "--val-of-the-environment", "A"}} {
+		c := r.tai(words...)
+		if c.code != exitUsage || !strings.Contains(c.out+c.err, "unknown flag") && !strings.Contains(c.out+c.err, "no such command") {
+			t.Errorf("%q: exit %d: %s%s", words, c.code, c.out, c.err)
+		}
+		c.hides("typed-value")
+		c.hides("val-of-the-environment")
+	}
+	r.tai("mcp", "list", "--pass=typed-value-1").errHas("unknown flag --pass\n")
+}

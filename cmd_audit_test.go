@@ -585,3 +585,48 @@ func TestAuditRunNames(t *testing.T) {
 	r.tai("audit", "verify", newest[:len(newest)-2], "--head", head).fails(exitUsage, "no such run or file")
 	r.tai("audit", "verify", newest, "--head", head).outHas("the log is gone", "named by its file")
 }
+
+// --all checks every log, says what is not good, and ends with the exit code of the worst: tampered before unreadable.
+func TestCLIAuditAll(t *testing.T) {
+	t.Parallel()
+	r := newAuditRig(t, 3)
+	all := func(code int, good, tampered, unreadable int) auditAll {
+		t.Helper()
+		plain := r.tai("audit", "verify", "--all")
+		line := fmt.Sprintf("%s checked: %d good, %d tampered with, %d unreadable\n", plural(good+tampered+unreadable, "log"), good, tampered, unreadable)
+		if plain.code != code || !strings.HasSuffix(plain.out, line) {
+			t.Errorf("exit %d, want %d: %s%s, want %s", plain.code, code, plain.out, plain.err, line)
+		}
+		got := r.tai("audit", "verify", "--all", "--ci")
+		var doc auditAll
+		if err := json.Unmarshal([]byte(got.out), &doc); err != nil || got.code != code || doc.Good != good || doc.Tampered != tampered || doc.Unreadable != unreadable || strings.Count(got.out, "\n") != 1 {
+			t.Errorf("%v, exit %d: %s%s", err, got.code, got.out, got.err)
+		}
+		return doc
+	}
+	if doc := all(exitDone, 3, 0, 0); len(doc.Runs) != 0 {
+		t.Errorf("%+v", doc)
+	}
+	empty := filepath.Join(r.home, "runs", "other"+auditExtension)
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all(exitUsage, 3, 0, 1)
+	whole := r.read(0)
+	r.write(0, strings.Replace(whole, "file_read", "file_Read", 1))
+	if doc := all(exitFailed, 2, 1, 1); len(doc.Runs) != 2 {
+		t.Errorf("%+v", doc)
+	}
+	r.write(0, whole)
+	if err := errors.Join(os.Remove(r.path(1)), os.Remove(empty)); err != nil {
+		t.Fatal(err)
+	}
+	if doc := all(exitFailed, 2, 1, 0); len(doc.Runs) != 1 || doc.Runs[0].Run != r.runs[1] || !strings.Contains(doc.Runs[0].Reason, "the log is gone") {
+		t.Errorf("%+v", doc)
+	}
+	r.tai("audit", "verify").fails(exitUsage, "no run was named", "--all")
+	r.tai("audit", "verify", "--all", r.runs[0]).fails(exitUsage, "--all checks every log")
+	r.tai("audit", "verify", "--all", "--head", "x").fails(exitUsage, "--all checks every log")
+	none := newCLIRig(t)
+	none.tai("audit", "verify", "--all").outHas("0 logs checked: 0 good, 0 tampered with, 0 unreadable\n")
+}

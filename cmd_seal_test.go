@@ -244,6 +244,8 @@ func sealTestLocked(t *testing.T, r *cliRig) {
 	if s := cliJSON[struct{ Servers []serverSummary }](list).Servers; len(s) != 1 || s[0].Command != "prog" || len(s[0].Args) != 1 || len(s[0].Env) != 0 {
 		t.Errorf("mcp list: %+v", s)
 	}
+	r.with(`{"command":"npx","args":["-y","pkg"]}`, "mcp", "normalize", "--name", "mine").ok() // what is pasted needs no key
+	r.with("files", "mcp", "normalize").fails(exitFailed, "sealed with a passphrase")          // a stored entry does
 	for _, words := range []string{"record search x", "record show r-0000", "mcp tools files", "tools list", "tools call shell_run command=env", "secret set B --from env:HOME", "vault rekey", "vault unseal --yes"} {
 		r.tai(strings.Fields(words)...).fails(exitFailed, "sealed with a passphrase", "TAI_PASSPHRASE", "TAI_PASSPHRASE_FILE", "terminal")
 	}
