@@ -55,6 +55,8 @@ func TestREPLCompletes(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", typed, got, want)
 		}
 	}
+	check("/mode p", "plan prompt")
+	check("/tod", "/todo")
 	check("/mcp enable ", "") // without a vault there is no server, and none is made
 	if _, err := os.Stat(r.home); !os.IsNotExist(err) {
 		t.Errorf("completion made %s", r.home)

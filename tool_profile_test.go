@@ -160,3 +160,30 @@ func TestAgentFollowsProfile(t *testing.T) {
 		}
 	}
 }
+
+// F18: what people say of secrets, profiles, records, tasks and plans finds the tool for it first, among all native ones.
+func TestF18OwnToolsRankFirst(t *testing.T) {
+	t.Parallel()
+	box := newToolsBox(t, modePrompt, nil, rankNatives(t)...)
+	for words, want := range map[string]string{
+		"store my API key": "secret_set", "which secrets are stored": "secret_list", "forget a password": "secret_delete", "switch to another profile": "profile_use", "what profiles are there": "profile_list",
+		"update the todo list": "todo_write", "show the person my plan before changing anything": "plan_submit", "read the rest of a result that was too long": "record_read",
+		"search in a record": "record_search", "list the kept results": "record_list", "read a text file": "file_read", "search file contents": "text_search",
+	} {
+		found, _, err := box.search(t.Context(), toolQuery{Words: words, Limit: 1})
+		if err != nil || len(found) != 1 || found[0].Name != want {
+			t.Errorf("%q finds %+v, %v, want %s", words, found, err, want)
+		}
+	}
+}
+
+// rankNatives gives every native tool of a run.
+func rankNatives(t *testing.T) []tool {
+	t.Helper()
+	a := &app{root: t.TempDir()}
+	tools, err := a.nativeTools()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tools
+}

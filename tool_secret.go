@@ -143,7 +143,7 @@ func secretTools(d secretDesk) []tool {
 	named := `{"type":"object","properties":{"name":{"type":"string"},"state":{"type":"string","description":"stored, replaced or deleted."},"warning":{"type":"string"},` + procRecordSchema + `}}`
 	return []tool{{
 		Name: "secret_list", Family: "secrets",
-		Description: "List the stored secrets (API keys, tokens, passwords) by name: when each was set and which servers and models use it. Never a value.",
+		Description: "List the names of stored secrets: when each was set and which servers and models use it. Never a value.",
 		Schema:      json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{}}`),
 		Output: json.RawMessage(`{"type":"object","properties":{
 "secrets":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"profile":{"type":"string","description":"Empty but for tokens of a login."},"created":{"type":"string"},"updated":{"type":"string"},
@@ -167,7 +167,7 @@ func secretTools(d secretDesk) []tool {
 		run: d.set,
 	}, {
 		Name: "secret_delete", Family: "secrets",
-		Description: "Delete a stored secret from the vault, and say which servers and models still refer to it.",
+		Description: "Delete (forget) a secret such as a password, token or API key from the vault, and say which servers and models still refer to it.",
 		Schema:      json.RawMessage(`{"type":"object","additionalProperties":false,"required":["name"],"properties":{` + name + `}}`),
 		Output:      json.RawMessage(named),
 		Hints:       toolHints{Destructive: true, Idempotent: true},
