@@ -90,6 +90,7 @@ type agent struct {
 	ended   string          // how a turn without an answer came to its end
 	keptOut map[string]bool // tools that do not fit the endpoint and were told of
 	found   []string        // tools that the person named or calls have found, the last one last
+	anew    bool            // a call has changed which tools there are
 	refusal toolResult      // the last call, if all of the last reply were refused
 	scale   float64         // tokens of the last request as the endpoint counts them, over the estimate; 0 before one
 	spent   []agentSpent
@@ -179,7 +180,7 @@ func (a *agent) runTurn(ctx context.Context, text string) (res turnResult, err e
 			a.ended = clip(visibleLine(err.Error()), 200)
 		}
 	}()
-	for tools := a.offer(ctx, text); ; tools = a.widen(ctx, tools) {
+	for tools := a.offer(ctx, text); ; tools = a.again(ctx, text, tools) {
 		if err := a.bound(ctx, res); err != nil {
 			return res, err
 		}

@@ -72,6 +72,7 @@ func (a *agent) runCalls(ctx context.Context, calls []chatToolCall) (refused int
 		for _, name := range r.Found {
 			a.find(name)
 		}
+		a.anew = a.anew || r.Anew
 		if r.Rule != "" {
 			refused++
 			a.refusal = r

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// offer chooses the tools for a turn. They stay for all its steps, so that the endpoint's prompt cache holds.
+// offer chooses the tools for a turn. They stay for all its steps unless a call changes which there are, so that the endpoint's prompt cache holds.
 func (a *agent) offer(ctx context.Context, text string) []chatTool {
 	defs, err := a.Tools.selectFor(ctx, text, slices.Concat(a.found, a.used()), a.ToolLimit)
 	if err != nil {
@@ -40,6 +40,15 @@ func (a *agent) fit(defs []toolDef) []chatTool {
 		}
 	}
 	return tools
+}
+
+// again gives the tools for the next step of a turn: the same, chosen anew where a call has changed which there are, and those that calls have found.
+func (a *agent) again(ctx context.Context, text string, tools []chatTool) []chatTool {
+	if a.anew {
+		a.anew = false
+		tools = a.offer(ctx, text)
+	}
+	return a.widen(ctx, tools)
 }
 
 // widen adds the tools that calls have found to those offered, behind them. Where there is no room, bridged tools that were neither found nor

@@ -207,5 +207,5 @@ func (d profileDesk) switchTo(ctx context.Context, c toolCall) (toolResult, erro
 		Servers []profileServer `json:"servers"`
 	}{p.Name, before, p.Servers})
 	text := fmt.Sprintf("this run works in profile %s from now on; it was %s before\n%s", visibleLine(p.Name), visibleLine(before), p.line())
-	return toolResult{Text: text, Structured: structured, Shown: "profile " + visibleLine(p.Name) + " from now on, in this run"}, err
+	return toolResult{Text: text, Structured: structured, Anew: true, Shown: "profile " + visibleLine(p.Name) + " from now on, in this run"}, err
 }

@@ -150,6 +150,37 @@ func TestSwitchProfile(t *testing.T) {
 	}
 }
 
+// After a switch the same turn goes on with the tools of the other profile, and without those of the one before.
+func TestProfileUseOffersAnew(t *testing.T) {
+	t.Parallel()
+	src := &fakeSource{defs: []toolDef{{Name: "mcp_old_x", Description: "Old."}}}
+	var box *toolsBox
+	d := profileDesk{
+		vault: func(context.Context) (*vault, error) { return box.vault, nil }, current: func(context.Context) (string, error) { return "other", nil },
+		use: func(context.Context, string) error {
+			src.defs = []toolDef{{Name: "mcp_new_x", Description: "New."}}
+			return nil
+		},
+		model: func(context.Context) string { return "" }, mode: func() string { return "allow" },
+	}
+	box = newToolsBox(t, modeAllow, src, profileTools(d)...)
+	rig := agentRigOver(box, agentWants(chatToolCall{ID: "a", Name: "profile_use", Args: `{"name":"default"}`}), agentSays("done"))
+	if _, err := rig.runTurn(t.Context(), "switch"); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range rig.model.requests {
+		names := []string{}
+		for _, tl := range r.Tools {
+			names = append(names, tl.Name)
+		}
+		got = append(got, strings.Join(names, " "))
+	}
+	if want := "profile_list profile_use mcp_old_x|profile_list profile_use mcp_new_x"; strings.Join(got, "|") != want {
+		t.Errorf("offered %q, want %q", got, want)
+	}
+}
+
 // The calls of an agent that follows the run are made in no profile of its own.
 func TestAgentFollowsProfile(t *testing.T) {
 	t.Parallel()

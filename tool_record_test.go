@@ -70,6 +70,15 @@ func TestRecordList(t *testing.T) {
 	}
 }
 
+// A listing has UTC, whatever the machine's zone is.
+func TestRecordTimes(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 1, 1, 30, 0, 0, time.FixedZone("away", 7200))
+	if got := recordJSONOf(recordInfo{ID: "r-1", Kind: "note", Origin: "me", Created: at}).line(); got != "r-1  note  0 bytes  me  2026-02-28T23:30:00Z" {
+		t.Errorf("%q", got)
+	}
+}
+
 // Lines and bytes, what is left, no character cut, binary described or in base64, secrets out before anything is cut.
 func TestRecordRead(t *testing.T) {
 	t.Parallel()

@@ -81,6 +81,7 @@ type toolResult struct {
 	Notice     string            // what a person should know of it
 	Shown      string            // what the person is shown of it as it stands, in lines
 	Found      []string          // names of tools to be offered from now on
+	Anew       bool              // there are other tools now: those to be offered are chosen anew
 }
 
 // sourceTool is one tool of a toolSource. Its Name is what a model calls it by; Server and Tool say where it comes from. Hash, if any, changes
