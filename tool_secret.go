@@ -132,7 +132,7 @@ func dropSecret(ctx context.Context, v *vault, name string) (users string, err e
 		return "", err
 	}
 	if users = userNames(servers[name], models[name]); users != "" {
-		users = fmt.Sprintf("still used by %s; without a value for ${%s} they will not start", users, visibleLine(name))
+		users = fmt.Sprintf("still used by %s; without a value for ${%s} they will not work", users, visibleLine(name))
 	}
 	return users, nil
 }
