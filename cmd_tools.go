@@ -45,6 +45,7 @@ func (a *app) nativeTools() ([]tool, error) {
 	tools = append(tools, sysTools(w, environ, a.goos, a.home, a.out.Now, a.sysState)...)
 	tools = append(tools, gitTools(w, environ, a.goos, a.out.Now)...)
 	tools = append(tools, webTools(a.web, changer, a.policy.foresee, a.namedVariable, a.namedSecret)...)
+	tools = append(tools, dataTools(dataFiles{newDataEngine(), fileGuard{w, own}}, a.vault)...)
 	tools = append(tools, askTools(person)...)
 	tools = append(tools, findTools(func() (toolFinder, error) { return a.toolbox() })...)
 	tools = append(tools, policyTools(func() (policyForeseer, error) { return a.toolbox() })...)

@@ -1,0 +1,284 @@
+// This file reads delimited text, such as CSV (RFC 4180) and TSV, row by row without keeping any, and says how it is written: delimiter, header, encoding. It
+// types no values.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+const (
+	csvBuffer = 256 << 10 // bytes that are read at once
+	csvRowMax = 16 << 20  // bytes of one row
+	csvSniff  = 64 << 10  // bytes at the start that tell how a text is written
+	csvSample = 50        // rows of them
+)
+
+// csvReader gives the rows of a text. A field in quotes may hold line ends and delimiters; a quote that is doubled there stands for itself. A quote inside a
+// field that does not begin with one is text, and so is what stands behind a closing quote. Empty lines are no rows.
+type csvReader struct {
+	r      io.Reader
+	comma  byte
+	quotes bool // fields may be in quotes
+	buf    []byte
+	at     int // of the next byte in buf
+	end    int // of what is in buf
+	eof    bool
+	line   int // number of the line that the last row begins on
+	lines  int // line ends passed
+	fields [][]byte
+	spans  []csvSpan
+	text   []byte // of fields that are not in buf as they are
+}
+
+// csvSpan is a field: bytes of buf, or of text.
+type csvSpan struct {
+	from, to int
+	own      bool
+}
+
+func newCSVReader(r io.Reader, comma byte, quotes bool) *csvReader {
+	return &csvReader{r: r, comma: comma, quotes: quotes, buf: make([]byte, csvBuffer)}
+}
+
+// errCSVMore says that a row goes on behind what was read.
+var errCSVMore = errors.New("the row goes on")
+
+// next gives the fields of the next row, which are good until the next call, or io.EOF.
+func (c *csvReader) next() ([][]byte, error) {
+	for {
+		if c.at == c.end && c.eof {
+			return nil, io.EOF
+		}
+		n, err := c.row(c.buf[c.at:c.end])
+		if err == errCSVMore {
+			if err = c.fill(); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		from := c.at
+		c.at += n
+		c.line = c.lines + 1
+		c.lines += bytes.Count(c.buf[from:c.at], []byte{'\n'})
+		if len(c.spans) == 0 {
+			continue
+		}
+		c.fields = c.fields[:0]
+		for _, s := range c.spans {
+			if s.own {
+				c.fields = append(c.fields, c.text[s.from:s.to])
+			} else {
+				c.fields = append(c.fields, c.buf[from+s.from:from+s.to])
+			}
+		}
+		return c.fields, nil
+	}
+}
+
+// fill reads until the buffer is full or the text ends, so that a long row is not begun again for every piece of it. The buffer grows with a row that does not fit.
+func (c *csvReader) fill() error {
+	if c.at > 0 {
+		copy(c.buf, c.buf[c.at:c.end])
+		c.end, c.at = c.end-c.at, 0
+	}
+	if c.end == len(c.buf) {
+		if len(c.buf) >= csvRowMax {
+			return fmt.Errorf("line %d: a row of more than %d bytes; a quote that opens and never closes makes one: quotes false reads quotes as text", c.lines+1, csvRowMax)
+		}
+		c.buf = append(c.buf, make([]byte, len(c.buf))...)
+	}
+	n, err := io.ReadFull(c.r, c.buf[c.end:])
+	c.end += n
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		c.eof, err = true, nil
+	}
+	return err
+}
+
+// row finds the fields of the row at the start of b, and how many bytes it takes. No fields are an empty line.
+func (c *csvReader) row(b []byte) (n int, err error) {
+	c.spans, c.text = c.spans[:0], c.text[:0]
+	for i := 0; ; {
+		if c.quotes && i < len(b) && b[i] == '"' {
+			i, err = c.quoted(b, i+1)
+			if err != nil {
+				return 0, err
+			}
+		} else {
+			from := i
+			if i = c.plain(b, i); i == len(b) && !c.eof {
+				return 0, errCSVMore
+			}
+			to := i
+			if ended := i == len(b) || b[i] == '\n'; ended && to > from && b[to-1] == '\r' {
+				to--
+			}
+			c.spans = append(c.spans, csvSpan{from: from, to: to})
+		}
+		if i < len(b) && b[i] == c.comma {
+			i++
+			continue
+		}
+		if len(c.spans) == 1 && !c.spans[0].own && c.spans[0].from == c.spans[0].to {
+			c.spans = c.spans[:0]
+		}
+		return min(i+1, len(b)), nil
+	}
+}
+
+// plain gives the place of the next delimiter or line end.
+func (c *csvReader) plain(b []byte, i int) int {
+	for comma := c.comma; i < len(b); i++ {
+		if b[i] == comma || b[i] == '\n' {
+			return i
+		}
+	}
+	return i
+}
+
+// quoted takes a field whose opening quote is behind i, and gives the place of the delimiter or line end behind it.
+func (c *csvReader) quoted(b []byte, i int) (int, error) {
+	from, start := i, len(c.text)
+	for {
+		j := bytes.IndexByte(b[i:], '"')
+		if j < 0 {
+			if c.eof {
+				return 0, fmt.Errorf("line %d: a quote opens in this row and never closes; quotes false reads quotes as text", c.lines+1)
+			}
+			return 0, errCSVMore
+		}
+		i += j
+		if i+1 == len(b) && !c.eof {
+			return 0, errCSVMore
+		}
+		if i+1 < len(b) && b[i+1] == '"' {
+			c.text = append(c.text, b[from:i+1]...)
+			i += 2
+			from = i
+			continue
+		}
+		break
+	}
+	tail := i + 1
+	end := c.plain(b, tail)
+	if end == len(b) && !c.eof {
+		return 0, errCSVMore
+	}
+	last := end
+	if (end == len(b) || b[end] == '\n') && last > tail && b[last-1] == '\r' {
+		last--
+	}
+	// own also marks a field in quotes that is empty, and so no empty line
+	c.text = append(append(c.text, b[from:i]...), b[tail:last]...)
+	c.spans = append(c.spans, csvSpan{start, len(c.text), true})
+	return end, nil
+}
+
+// csvDelimiters are those that are looked for, in order of preference.
+const csvDelimiters = ",\t;|"
+
+// csvDelimiter finds the delimiter of a text by its first bytes: the one by which most of the first rows have as many fields as the first one, and then the
+// one that gives most fields.
+func csvDelimiter(head []byte, whole, quotes bool) byte {
+	best, most := byte(','), 0
+	for _, comma := range []byte(csvDelimiters) {
+		c := newCSVReader(bytes.NewReader(head), comma, quotes)
+		rows, fit, fields := 0, 0, 0
+		for rows < csvSample {
+			row, err := c.next()
+			if err != nil || !whole && rows > 0 && c.eof && c.at == c.end {
+				break // the last row of a part is cut
+			}
+			if rows++; rows == 1 {
+				fields = len(row)
+			}
+			if len(row) == fields {
+				fit++
+			}
+		}
+		if fields < 2 {
+			continue
+		}
+		if score := fit*1000/rows*1000 + min(fields, 999); score > most {
+			best, most = comma, score
+		}
+	}
+	return best
+}
+
+// textEncoding says how a text is encoded by its byte order mark, and how long that is.
+func textEncoding(head []byte) (name string, mark int) {
+	switch {
+	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
+		return "utf-8", 3
+	case bytes.HasPrefix(head, []byte("\xff\xfe")):
+		return "utf-16le", 2
+	case bytes.HasPrefix(head, []byte("\xfe\xff")):
+		return "utf-16be", 2
+	}
+	return "utf-8", 0
+}
+
+// utf16Reader gives UTF-16 as UTF-8. A half that stands alone becomes U+FFFD, as does an odd byte at the end.
+type utf16Reader struct {
+	r     io.Reader
+	big   bool
+	piece []byte
+	in    []byte // read and not yet decoded
+	out   []byte // decoded and not yet given
+	high  rune   // the first half of a pair, else 0
+	err   error
+}
+
+func (u *utf16Reader) Read(p []byte) (int, error) {
+	for len(u.out) == 0 && u.err == nil {
+		u.decode()
+	}
+	n := copy(p, u.out)
+	if u.out = u.out[n:]; n > 0 || len(p) == 0 {
+		return n, nil
+	}
+	return 0, u.err
+}
+
+// decode reads a piece and decodes it.
+func (u *utf16Reader) decode() {
+	if u.piece == nil {
+		u.piece = make([]byte, 32<<10)
+	}
+	n, err := u.r.Read(u.piece)
+	u.in, u.err = append(u.in, u.piece[:n]...), err
+	out := u.out[:0]
+	i := 0
+	for ; i+1 < len(u.in); i += 2 {
+		r := rune(u.in[i]) | rune(u.in[i+1])<<8
+		if u.big {
+			r = rune(u.in[i])<<8 | rune(u.in[i+1])
+		}
+		if u.high != 0 {
+			if pair := utf16.DecodeRune(u.high, r); pair != utf8.RuneError {
+				out, u.high = utf8.AppendRune(out, pair), 0
+				continue
+			}
+			out, u.high = utf8.AppendRune(out, utf8.RuneError), 0
+		}
+		if r >= 0xd800 && r < 0xdc00 {
+			u.high = r
+			continue
+		}
+		out = utf8.AppendRune(out, r)
+	}
+	u.in = append(u.in[:0], u.in[i:]...)
+	if err != nil && (u.high != 0 || len(u.in) > 0) {
+		out, u.high, u.in = utf8.AppendRune(out, utf8.RuneError), 0, nil
+	}
+	u.out = out
+}
