@@ -148,6 +148,9 @@ func (in *tableInput) readJSON(ctx context.Context, d *tableData) error {
 		d.notes = append(d.notes, encoding)
 	}
 	body = bytes.TrimSpace(body)
+	if len(body) == 0 {
+		return errors.New("is empty")
+	}
 	if body, err = in.jsonRows(d, body); err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 // This file opens the vault: it finds the one real file, refuses what is not ours or too new before anything is
 // written, migrates, and hands out short transactions on one connection. It knows no table's meaning. Only vault files
-// name the SQLite driver; to the rest of the program a fault is one of the sentences below.
+// and those of the data tools name the SQLite driver; to the rest of the program a fault is one of the sentences below.
 package main
 
 import (
