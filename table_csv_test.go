@@ -18,8 +18,7 @@ import (
 
 // csvAll reads all rows, from a reader that gives what it likes at a time.
 func csvAll(r io.Reader, comma byte, quotes bool) (rows [][]string, err error) {
-	c := newCSVReader(r, comma, quotes)
-	c.buf = make([]byte, 16) // so that rows go over its end
+	c := csvReader{r: r, comma: comma, quotes: quotes, buf: make([]byte, 16)} // so that rows go over its end
 	for {
 		fields, err := c.next()
 		if err == io.EOF {
