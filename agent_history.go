@@ -11,7 +11,7 @@ import (
 
 const (
 	agentGoesOn = "[I go on from this summary.]"
-	roleCompact = "compaction" // of a row that marks where a history was made shorter; its content is the summary
+	roleCompact = messageSummary // of a row that marks where a history was made shorter; its content is the summary
 )
 
 // compaction says how a history was made shorter. The rows from KeepFrom on stay as they are, but for tool results over Clip bytes, if Clip is not

@@ -50,7 +50,7 @@ func (w *tortureWriter) name() string {
 
 // step does one thing and says it when it is done.
 func (w *tortureWriter) step(ctx context.Context, v *vault) error {
-	switch w.r.IntN(10) {
+	switch w.r.IntN(11) {
 	case 0, 1:
 		name := w.name()
 		if err := v.putSecret(ctx, "", name, secret(tortureText(name)), nil); err != nil {
@@ -70,6 +70,8 @@ func (w *tortureWriter) step(ctx context.Context, v *vault) error {
 		w.mine = append(w.mine, "record "+name+" "+info.ID)
 	case 4:
 		return w.messages(ctx, v)
+	case 10:
+		return w.remember(ctx, v)
 	case 5:
 		name := w.name()
 		if err := v.setSetting(ctx, name, tortureText(name)); err != nil {
@@ -146,6 +148,18 @@ func (w *tortureWriter) messages(ctx context.Context, v *vault) error {
 		return err
 	}
 	fmt.Println("messages", name, w.session)
+	return nil
+}
+
+// remember saves a memory and changes it up to three times: its text ends in the number of the texts before.
+func (w *tortureWriter) remember(ctx context.Context, v *vault) error {
+	name := w.name()
+	for i := range 1 + w.r.IntN(4) {
+		if _, _, err := v.saveMemory(ctx, memory{Key: name, Text: fmt.Sprint(name, " ", i)}); err != nil {
+			return err
+		}
+		fmt.Println("memory", name, i)
+	}
 	return nil
 }
 
@@ -243,6 +257,19 @@ func tortureThere(ctx context.Context, v *vault, kind, name, id string) error {
 			return fmt.Errorf("record %s belongs to %s", id, info.Origin)
 		}
 		got = string(body)
+	case "memory":
+		m, _, err := v.memory(ctx, name)
+		var n, said int
+		if err == nil {
+			_, err = fmt.Sscanf(m.Text, name+" %d", &n)
+		}
+		if err == nil {
+			_, err = fmt.Sscan(id, &said)
+		}
+		if err == nil && n < said {
+			err = fmt.Errorf("change %d of memory %s is lost: %d", said, name, n)
+		}
+		return err
 	case "server":
 		row, err := v.server(ctx, name)
 		if err != nil {
@@ -292,6 +319,11 @@ func tortureSound(ctx context.Context, v *vault) error {
 			) WHERE server NOT IN (SELECT name FROM mcp_servers)`,
 		"records without their index":    `SELECT count(*) FROM records WHERE text AND seq NOT IN (SELECT id FROM records_fts_docsize)`,
 		"index rows without a record":    `SELECT count(*) FROM records_fts_docsize WHERE id NOT IN (SELECT seq FROM records)`,
+		"messages without their index":   `SELECT count(*) FROM messages AS m JOIN sessions AS s ON s.id = m.session WHERE (s.seq << 32 | m.seq) NOT IN (SELECT id FROM messages_fts_docsize)`,
+		"index rows without a message":   `SELECT count(*) FROM messages_fts_docsize WHERE id NOT IN (SELECT s.seq << 32 | m.seq FROM messages AS m JOIN sessions AS s ON s.id = m.session)`,
+		"memories without their index":   `SELECT count(*) FROM memories WHERE seq NOT IN (SELECT id FROM memories_fts_docsize)`,
+		"memory words without a memory":  `SELECT count(*) FROM memories_fts_docsize WHERE id NOT IN (SELECT seq FROM memories)`,
+		"memories changed in part":       `SELECT count(*) FROM memories AS m WHERE text <> key || ' ' || (SELECT count(*) FROM memory_history WHERE memory = m.id)`,
 		"messages appended in part":      `SELECT count(*) FROM (SELECT 1 FROM messages GROUP BY session, content HAVING count(*) <> 3)`,
 		"sessions with a gap":            `SELECT count(*) FROM (SELECT 1 FROM messages GROUP BY session HAVING max(seq) <> count(*))`,
 		"messages without their session": `SELECT count(*) FROM messages WHERE session NOT IN (SELECT id FROM sessions)`,

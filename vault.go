@@ -473,6 +473,12 @@ func eachRow(ctx context.Context, tx *sql.Tx, f func(*sql.Rows) error, query str
 	return rows.Err()
 }
 
+// hasTable reports a table: a vault of an older schema that cannot be written lacks the newer ones.
+func hasTable(ctx context.Context, tx *sql.Tx, name string) (there bool, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?)`, name).Scan(&there)
+	return there, err
+}
+
 // vaultAlphabet is Crockford's base 32 in lower case: no i, l, o, u.
 const vaultAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"
 

@@ -71,6 +71,10 @@ func fillVault(t *testing.T, v *vault) {
 		v.putSecret(ctx, profileDefault, oauthSecretPrefix("files")+"access", "value-token", nil),
 		v.putServer(ctx, serverEntry{Name: "files", Transport: "stdio", Command: "x", Env: map[string]string{"K": "value-env-long"}}, profileDefault, true, tools, 32),
 		v.appendMessages(ctx, session, []storedMessage{{Role: "user", Content: "tea?"}, {Role: "assistant", Content: "at four"}}))
+	for _, text := range []string{"at three", "at four"} {
+		_, _, memErr := v.saveMemory(ctx, memory{Text: text, Key: "tea"})
+		err = errors.Join(err, memErr)
+	}
 	for _, body := range [][]byte{[]byte("an invoice of spring"), {0, 1, 2}, bytes.Repeat([]byte("word "), 4000)} {
 		_, recErr := v.putRecord(ctx, "spill", "test", session, body)
 		err = errors.Join(err, recErr)

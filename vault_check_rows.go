@@ -29,6 +29,7 @@ func orphanRules() []orphanRule {
 		{"mcp_server_profiles", "profile", noProfile, "of profiles that are gone"},
 		{"secrets", "profile", `profile <> '' AND ` + noProfile, "of profiles that are gone"},
 		{"messages", "session", `session NOT IN (SELECT id FROM sessions)`, "of sessions that are gone"},
+		{"memory_history", "memory", `memory NOT IN (SELECT id FROM memories)`, "of memories that are gone"},
 	}
 }
 
@@ -78,10 +79,21 @@ func checkRows(ctx context.Context, tx *sql.Tx, r *vaultReport) error {
 	if err := checkRecords(ctx, tx, r); err != nil {
 		return err
 	}
+	if err := checkMemories(ctx, tx, r); err != nil {
+		return err
+	}
+	for _, x := range wordIndexes() {
+		if err := x.check(ctx, tx, r); err != nil {
+			return err
+		}
+	}
 	return checkValues(ctx, tx, r)
 }
 
 func (o orphanRule) check(ctx context.Context, tx *sql.Tx, r *vaultReport, level, do string) error {
+	if there, err := hasTable(ctx, tx, o.table); err != nil || !there {
+		return err // an older schema
+	}
 	var names findNames
 	err := eachRow(ctx, tx, func(rows *sql.Rows) error {
 		var name string
@@ -121,15 +133,101 @@ func orphanTokens(ctx context.Context, tx *sql.Tx) (lost []secretInfo, err error
 	return lost, err
 }
 
-// indexOrphans and indexMissing pick the rows of the words' index without their record, and the records without theirs.
-const (
-	indexOrphans = `id NOT IN (SELECT seq FROM records WHERE text = 1)`
-	indexMissing = `text = 1 AND seq NOT IN (SELECT id FROM records_fts_docsize)`
-)
+// wordIndex is an index of words and what it is of: Row gives the row of the index that a row of From has where Where holds.
+type wordIndex struct {
+	Name, From, Where, Row string
+	ID, Thing              string // the column that a finding shows, and what it calls a row
+	Texts                  string // columns that are indexed
+	add                    func(ctx context.Context, tx *sql.Tx, row int64, texts []string) error
+}
 
-// checkRecords holds each record against its SHA-256 and its size, and the index of their words against them.
+func wordIndexes() []wordIndex {
+	return []wordIndex{{
+		Name: "records_fts", From: "records", Where: "text = 1", Row: "seq", ID: "id", Thing: "record", Texts: "body, origin",
+		add: func(ctx context.Context, tx *sql.Tx, row int64, t []string) error {
+			_, err := tx.ExecContext(ctx, `INSERT INTO records_fts (rowid, body, origin) VALUES (?, ?, ?)`, row, indexText(t[0]), t[1])
+			return err
+		},
+	}, {
+		Name: "memories_fts", From: "memories", Where: "TRUE", Row: "seq", ID: "id", Thing: "memory", Texts: "text, key, tags",
+		add: func(ctx context.Context, tx *sql.Tx, row int64, t []string) error {
+			return indexMemory(ctx, tx, row, memory{Text: t[0], Key: t[1], Tags: tagList(t[2])})
+		},
+	}, {
+		Name: "messages_fts", From: "messages AS m JOIN sessions AS s ON s.id = m.session", Where: "m.role <> '" + messageSummary + "' AND m.content <> ''",
+		Row: "s.seq << 32 | m.seq", ID: "s.id || '/' || m.seq", Thing: "message", Texts: "m.role, m.content",
+		add: func(ctx context.Context, tx *sql.Tx, row int64, t []string) error {
+			return indexMessage(ctx, tx, row, t[0], t[1])
+		},
+	}}
+}
+
+// orphans picks the rows of the index without what they are of.
+func (x wordIndex) orphans() string {
+	return `id NOT IN (SELECT ` + x.Row + ` FROM ` + x.From + ` WHERE ` + x.Where + `)`
+}
+
+// missing picks what has no row in the index.
+func (x wordIndex) missing() string {
+	return ` FROM ` + x.From + ` WHERE ` + x.Where + ` AND ` + x.Row + ` NOT IN (SELECT id FROM ` + x.Name + `_docsize)`
+}
+
+// check holds the index against what it is of.
+func (x wordIndex) check(ctx context.Context, tx *sql.Tx, r *vaultReport) error {
+	if there, err := hasTable(ctx, tx, x.Name); err != nil || !there {
+		return err
+	}
+	var extra int
+	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM `+x.Name+`_docsize WHERE `+x.orphans()).Scan(&extra); err != nil {
+		return err
+	}
+	if extra > 0 {
+		r.add("rows", findWarning, extra, repairHint, "%s: %s of the words' index without a %s", x.Name, plural(extra, "row"), x.Thing)
+		r.canMend(mending{Kind: mendRows})
+	}
+	var unindexed findNames
+	err := eachRow(ctx, tx, func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		unindexed.add(id)
+		return err
+	}, `SELECT `+x.ID+x.missing())
+	if err == nil && unindexed.count > 0 {
+		r.add("rows", findWarning, unindexed.count, repairHint, "%s: %s that no search finds: %s", strings.TrimSuffix(x.Name, wordsSuffix), plural(unindexed.count, "text"), &unindexed)
+		r.canMend(mending{Kind: mendRows})
+	}
+	return err
+}
+
+// repair writes the words anew that the index lacks.
+func (x wordIndex) repair(ctx context.Context, tx *sql.Tx) (n int, err error) {
+	if there, err := hasTable(ctx, tx, x.Name); err != nil || !there {
+		return 0, err
+	}
+	columns := strings.Count(x.Texts, ",") + 1
+	for {
+		var row int64
+		texts, targets := make([]string, columns), []any{&row}
+		for i := range texts {
+			targets = append(targets, &texts[i])
+		}
+		err := tx.QueryRowContext(ctx, `SELECT `+x.Row+`, `+x.Texts+x.missing()+` LIMIT 1`).Scan(targets...)
+		if errors.Is(err, sql.ErrNoRows) {
+			return n, nil
+		}
+		if err == nil {
+			err = x.add(ctx, tx, row, texts)
+		}
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+}
+
+// checkRecords holds each record against its SHA-256 and its size.
 func checkRecords(ctx context.Context, tx *sql.Tx, r *vaultReport) error {
-	var changed, unindexed findNames
+	var changed findNames
 	err := eachRow(ctx, tx, func(rows *sql.Rows) error {
 		var id, sum string
 		var size int64
@@ -142,29 +240,28 @@ func checkRecords(ctx context.Context, tx *sql.Tx, r *vaultReport) error {
 		}
 		return nil
 	}, `SELECT id, size, sha256, body FROM records`)
-	if err != nil {
-		return err
-	}
-	if changed.count > 0 {
+	if err == nil && changed.count > 0 {
 		r.add("rows", findError, changed.count, "restore a backup, or tai record delete ID", "records: %s no longer what was stored: %s", plural(changed.count, "body"), &changed)
 	}
-	var extra int
-	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM records_fts_docsize WHERE `+indexOrphans).Scan(&extra); err != nil {
+	return err
+}
+
+// checkMemories holds each memory against its SHA-256.
+func checkMemories(ctx context.Context, tx *sql.Tx, r *vaultReport) error {
+	if there, err := hasTable(ctx, tx, "memories"); err != nil || !there {
 		return err
 	}
-	if extra > 0 {
-		r.add("rows", findWarning, extra, repairHint, "records_fts: %s of the words' index without a record", plural(extra, "row"))
-		r.canMend(mending{Kind: mendRows})
-	}
-	err = eachRow(ctx, tx, func(rows *sql.Rows) error {
-		var id string
-		err := rows.Scan(&id)
-		unindexed.add(id)
+	var changed findNames
+	err := eachRow(ctx, tx, func(rows *sql.Rows) error {
+		var id, text, sum string
+		err := rows.Scan(&id, &text, &sum)
+		if err == nil && sha256Hex([]byte(text)) != sum {
+			changed.add(id)
+		}
 		return err
-	}, `SELECT id FROM records WHERE `+indexMissing)
-	if err == nil && unindexed.count > 0 {
-		r.add("rows", findWarning, unindexed.count, repairHint, "records: %s that no search finds: %s", plural(unindexed.count, "text"), &unindexed)
-		r.canMend(mending{Kind: mendRows})
+	}, `SELECT id, text, sha256 FROM memories`)
+	if err == nil && changed.count > 0 {
+		r.add("rows", findError, changed.count, "restore a backup, or tai memory delete ID", "memories: %s no longer what was stored: %s", plural(changed.count, "text"), &changed)
 	}
 	return err
 }
@@ -279,7 +376,9 @@ func readSchema(ctx context.Context, tx *sql.Tx) (map[string]string, error) {
 	return found, err
 }
 
-// measureTables adds up the pages of each table with its indexes; the words' index counts as one.
+const wordsSuffix = "_fts" // of the name of an index of words
+
+// measureTables adds up the pages of each table with its indexes; an index of words counts as one.
 func measureTables(ctx context.Context, tx *sql.Tx, rows map[string]int64, r *vaultReport) error {
 	bytes := map[string]int64{}
 	var order []string
@@ -289,8 +388,8 @@ func measureTables(ctx context.Context, tx *sql.Tx, rows map[string]int64, r *va
 		if err := q.Scan(&name, &n); err != nil {
 			return err
 		}
-		if strings.HasPrefix(name, "records_fts") {
-			name = "records_fts"
+		if i := strings.Index(name, wordsSuffix); i >= 0 {
+			name = name[:i+len(wordsSuffix)]
 		}
 		if _, ok := bytes[name]; !ok {
 			order = append(order, name)
@@ -305,8 +404,8 @@ func measureTables(ctx context.Context, tx *sql.Tx, rows map[string]int64, r *va
 		ORDER BY 2 DESC, 1`)
 	for _, name := range order {
 		count := rows[name]
-		if name == "records_fts" {
-			count = rows["records_fts_docsize"]
+		if strings.HasSuffix(name, wordsSuffix) {
+			count = rows[name+"_docsize"]
 		}
 		r.Tables = append(r.Tables, tableSize{name, count, bytes[name]})
 	}
@@ -316,6 +415,9 @@ func measureTables(ctx context.Context, tx *sql.Tx, rows map[string]int64, r *va
 // repairRows drops what checkRows calls left over and writes the words of records anew that the index lacks. It returns what it did.
 func repairRows(ctx context.Context, tx *sql.Tx) (done []string, err error) {
 	drop := func(table, where, what string, args ...any) error {
+		if there, err := hasTable(ctx, tx, table); err != nil || !there {
+			return err
+		}
 		res, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE `+where, args...)
 		if err != nil {
 			return err
@@ -341,27 +443,17 @@ func repairRows(ctx context.Context, tx *sql.Tx) (done []string, err error) {
 			return nil, err
 		}
 	}
-	if err := drop("records_fts", `rowid IN (SELECT id FROM records_fts_docsize WHERE `+indexOrphans+`)`, "without a record"); err != nil {
-		return nil, err
-	}
-	n, seq := 0, int64(0)
-	for {
-		var origin string
-		var body []byte
-		err := tx.QueryRowContext(ctx, `SELECT seq, origin, body FROM records WHERE `+indexMissing+` AND seq > ? ORDER BY seq LIMIT 1`, seq).Scan(&seq, &origin, &body)
-		if errors.Is(err, sql.ErrNoRows) {
-			break
+	for _, x := range wordIndexes() {
+		if err := drop(x.Name, `rowid IN (SELECT id FROM `+x.Name+`_docsize WHERE `+x.orphans()+`)`, "without a "+x.Thing); err != nil {
+			return nil, err
 		}
+		n, err := x.repair(ctx, tx)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := tx.ExecContext(ctx, `INSERT INTO records_fts (rowid, body, origin) VALUES (?, ?, ?)`, seq, indexText(string(body)), origin); err != nil {
-			return nil, err
+		if n > 0 {
+			done = append(done, fmt.Sprintf("%s: %s can be found again", strings.TrimSuffix(x.Name, wordsSuffix), plural(n, "text")))
 		}
-		n++
-	}
-	if n > 0 {
-		done = append(done, fmt.Sprintf("records: %s can be found again", plural(n, "text")))
 	}
 	return done, nil
 }

@@ -105,7 +105,7 @@ func TestVaultCheckClean(t *testing.T) {
 	var sum int64
 	for _, s := range r.Tables {
 		sum += s.Bytes
-		if want := map[string]int64{"secrets": 2, "records": 3, "records_fts": 2, "messages": 2, "mcp_server_tools": 2}[s.Table]; want != 0 && s.Rows != want {
+		if want := map[string]int64{"secrets": 2, "records": 3, "records_fts": 2, "messages": 2, "messages_fts": 2, "memories": 1, "memories_fts": 1, "memory_history": 1, "mcp_server_tools": 2}[s.Table]; want != 0 && s.Rows != want {
 			t.Errorf("%s: %d rows, want %d", s.Table, s.Rows, want)
 		}
 	}
@@ -151,13 +151,19 @@ func TestVaultCheckRows(t *testing.T) {
 		{"secrets of a profile", `UPDATE secrets SET profile = 'lost' WHERE name LIKE 'mcp-oauth%'`, "rows", findWarning, "secrets: 1 row of profiles", true},
 		{"tokens of a server", `DELETE FROM mcp_servers; DELETE FROM mcp_server_profiles; DELETE FROM mcp_tool_pins; DELETE FROM mcp_server_tools`, "rows", findWarning, "1 token of OAuth servers that are gone: mcp-oauth-files-access", true},
 		{"messages of a session", `INSERT INTO messages VALUES ('s-gone', 1, 'user', 'x', '', '', '', 1)`, "rows", findWarning, "messages: 1 row of sessions that are gone: s-gone", true},
-		{"a gap", `DELETE FROM messages WHERE seq = 1`, "rows", findError, "lack messages in the middle: s-", false},
+		{"a gap", `DELETE FROM messages WHERE seq = 1; DELETE FROM messages_fts WHERE rowid & 0xffff = 1`, "rows", findError, "lack messages in the middle: s-", false},
 		{"a pin without text", `DELETE FROM mcp_server_tools WHERE tool = 'z_last'`, "rows", findError, "without the text that was granted: files/z_last", false},
 		{"current profile", `INSERT INTO settings VALUES ('current_profile', 'lost')`, "rows", findError, "current profile that is gone: lost", false},
 		{"a record's body", `UPDATE records SET body = x'00' WHERE seq = 1`, "rows", findError, "1 body no longer what was stored: r-", false},
 		{"a record's size", `UPDATE records SET size = size + 1 WHERE seq = 2`, "rows", findError, "no longer what was stored", false},
 		{"words without a record", `INSERT INTO records_fts (rowid, body, origin) VALUES (99, 'ghost', '')`, "rows", findWarning, "1 row of the words' index without a record", true},
 		{"a record without words", `DELETE FROM records_fts WHERE rowid = 1`, "rows", findWarning, "1 text that no search finds: r-", true},
+		{"words without a message", `DELETE FROM messages WHERE seq = 2`, "rows", findWarning, "messages_fts: 1 row of the words' index without a message", true},
+		{"a message without words", `DELETE FROM messages_fts`, "rows", findWarning, "messages: 2 texts that no search finds: s-", true},
+		{"words without a memory", `INSERT INTO memories_fts (rowid, text, key, tags) VALUES (99, 'ghost', '', '')`, "rows", findWarning, "memories_fts: 1 row of the words' index without a memory", true},
+		{"a memory without words", `DELETE FROM memories_fts`, "rows", findWarning, "memories: 1 text that no search finds: m-", true},
+		{"history of a memory", `INSERT INTO memory_history VALUES ('m-gone', 1, 'x', '', 1)`, "rows", findWarning, "memory_history: 1 row of memories that are gone: m-gone", true},
+		{"a memory's text", `UPDATE memories SET text = 'other'`, "rows", findError, "memories: 1 text no longer what was stored: m-", false},
 		{"no UTF-8", `UPDATE sessions SET title = CAST(x'ff41' AS TEXT)`, "rows", findError, "sessions.title: 1 value that are no UTF-8", false},
 		{"no JSON", `UPDATE mcp_servers SET args_json = '[' `, "rows", findError, "mcp_servers.args_json: 1 value that are no JSON", false},
 		{"another type", `UPDATE sessions SET created = 'noon'`, "rows", findError, "sessions.created: 1 value of another type", false},

@@ -82,12 +82,6 @@ func (v *vault) models(ctx context.Context) (list []storedModel, err error) {
 	return list, err
 }
 
-// hasTable reports a table: a vault of an older schema that cannot be written lacks the newer ones.
-func hasTable(ctx context.Context, tx *sql.Tx, name string) (there bool, err error) {
-	err = tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?)`, name).Scan(&there)
-	return there, err
-}
-
 // useModel makes a model the one in use, "" none; errNotFound for an unknown name.
 func (v *vault) useModel(ctx context.Context, name string) (err error) {
 	defer wrapDeed(&err, "use model %q", name)

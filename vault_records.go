@@ -8,21 +8,13 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
-	"iter"
-	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 )
 
 const (
-	recordWordsMax = 64 << 10 // different words of a record that the index knows; it bounds how long the vault stays locked
-	recordTermsMax = 32       // words of a query that count
-	recordTermMax  = 128      // bytes of one word that count
-	recordScanMax  = 1 << 20  // bytes of a hit that are read for its snippet
-	recordSnippet  = 160      // bytes of text around a hit
-	recordPrefix   = "r-"
-	recordColumns  = `id, kind, origin, session, size, sha256, text, created`
+	recordPrefix  = "r-"
+	recordColumns = `id, kind, origin, session, size, sha256, text, created`
 )
 
 // recordInfo is a record without its body. Size is in bytes; SHA256 is lower-case hex.
@@ -124,20 +116,17 @@ func (v *vault) records(ctx context.Context, kind, session string, limit int) (l
 	return list, total, err
 }
 
-// searchRecords finds text records by words, best first, at most limit (0: 20): those that hold all words, or if there
-// are none those that hold any. The query is words, never an expression: quotes and operators are text.
+// searchRecords finds text records by words, best first and of equals the newest, at most limit (0: 20): those that hold all words, or if
+// there are none those that hold any. The query is words, never an expression: quotes and operators are text.
 func (v *vault) searchRecords(ctx context.Context, query string, limit int) (hits []recordHit, err error) {
 	defer wrapDeed(&err, "search records")
 	if limit < 1 {
 		limit = 20
 	}
-	terms := recordTerms(query)
-	if len(terms) == 0 {
-		return nil, nil
-	}
+	terms := searchTerms(query)
 	err = v.view(ctx, func(tx *sql.Tx) error {
-		for _, operator := range []string{" AND ", " OR "} {
-			err := eachRow(ctx, tx, func(r *sql.Rows) error {
+		return eachMatch(terms, func(expression string) (found int, err error) {
+			err = eachRow(ctx, tx, func(r *sql.Rows) error {
 				var h recordHit
 				var created int64
 				var body []byte
@@ -147,114 +136,14 @@ func (v *vault) searchRecords(ctx context.Context, query string, limit int) (hit
 				return err
 			}, `
 				SELECT `+recordColumns+`, substr(body, 1, ?3)
-				FROM (SELECT rowid AS hit, rank AS score FROM records_fts WHERE records_fts MATCH ?1 ORDER BY rank LIMIT ?2)
+				FROM (SELECT rowid AS hit, rank AS score FROM records_fts WHERE records_fts MATCH ?1 ORDER BY rank, rowid DESC LIMIT ?2)
 				JOIN records ON seq = hit
-				ORDER BY score`,
-				matchExpression(terms, operator), limit, recordScanMax)
-			if err != nil || len(hits) > 0 || len(terms) == 1 {
-				return err
-			}
-		}
-		return nil
+				ORDER BY score, seq DESC`,
+				expression, limit, searchScanMax)
+			return len(hits), err
+		})
 	})
 	return hits, err
-}
-
-// recordTerms cuts a query into words.
-func recordTerms(query string) (terms []string) {
-	for t := range recordWords(query) {
-		if terms = append(terms, t); len(terms) == recordTermsMax {
-			break
-		}
-	}
-	return terms
-}
-
-// indexText gives the different words of a text, up to recordWordsMax. Indexing each word as often as it stands in 10 MB
-// would keep the vault locked for seconds.
-func indexText(text string) string {
-	seen := map[string]bool{}
-	var b strings.Builder
-	for w := range recordWords(text) {
-		if seen[w] {
-			continue
-		}
-		if len(seen) == recordWordsMax {
-			break
-		}
-		seen[w] = true
-		b.WriteString(w)
-		b.WriteByte(' ')
-	}
-	return b.String()
-}
-
-// recordWords yields the words that the index knows: runs of letters, digits and signs such as emoji, each cut at
-// recordTermMax bytes.
-func recordWords(text string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for w := range strings.FieldsFuncSeq(text, isNoWord) {
-			if len(w) > recordTermMax {
-				w = strings.ToValidUTF8(w[:recordTermMax], "")
-			}
-			if !yield(w) {
-				return
-			}
-		}
-	}
-}
-
-// isNoWord agrees with the tokenizer of records_fts.
-func isNoWord(c rune) bool {
-	if c < utf8.RuneSelf {
-		return !(c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9')
-	}
-	return c == utf8.RuneError || !unicode.In(c, unicode.L, unicode.N, unicode.M, unicode.Co, unicode.So)
-}
-
-// matchExpression writes words as FTS5 strings (https://sqlite.org/fts5.html, section 3.1), each matching words that begin so.
-func matchExpression(terms []string, operator string) string {
-	quoted := make([]string, len(terms))
-	for i, t := range terms {
-		quoted[i] = `"` + t + `"*`
-	}
-	return strings.Join(quoted, operator)
-}
-
-// snippet cuts the piece of text around the first place of any term, or the beginning, on one line.
-func snippet(body []byte, terms []string) string {
-	at := -1
-	for _, t := range terms {
-		if i := indexFold(body, t); i >= 0 && (at < 0 || i < at) {
-			at = i
-		}
-	}
-	from := max(0, at-recordSnippet/2)
-	to := min(len(body), from+recordSnippet)
-	for from > 0 && !utf8.RuneStart(body[from]) {
-		from++
-	}
-	for to < len(body) && !utf8.RuneStart(body[to]) {
-		to--
-	}
-	s := strings.Join(strings.Fields(string(body[from:to])), " ")
-	if from > 0 {
-		s = "… " + s
-	}
-	if to < len(body) {
-		s += " …"
-	}
-	return s
-}
-
-// indexFold finds word in text, ASCII letters of either case alike.
-func indexFold(text []byte, word string) int {
-	for i := 0; i+len(word) <= len(text); i++ {
-		if text[i]|0x20 == word[0]|0x20 && strings.EqualFold(string(text[i:i+len(word)]), word) {
-			return i
-		}
-	}
-	return -1
 }
 
 // deleteRecord drops a record and its words, or says errNotFound.

@@ -138,15 +138,15 @@ func TestSearchRecords(t *testing.T) {
 // A large text is indexed by its different words, the cap being its only limit.
 func TestIndexText(t *testing.T) {
 	t.Parallel()
-	if got, want := indexText("b a, b\xff\u00e9-a "+strings.Repeat("x", 200)), "b a é "+strings.Repeat("x", recordTermMax)+" "; got != want {
+	if got, want := indexText("b a, b\xff\u00e9-a "+strings.Repeat("x", 200)), "b a é "+strings.Repeat("x", searchTermMax)+" "; got != want {
 		t.Errorf("indexText = %q, want %q", got, want)
 	}
 	var b strings.Builder
-	for i := range recordWordsMax + 10 {
+	for i := range searchWordsMax + 10 {
 		fmt.Fprintf(&b, "w%d w0 ", i)
 	}
-	if n := len(strings.Fields(indexText(b.String()))); n != recordWordsMax {
-		t.Errorf("%d words, want %d", n, recordWordsMax)
+	if n := len(strings.Fields(indexText(b.String()))); n != searchWordsMax {
+		t.Errorf("%d words, want %d", n, searchWordsMax)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestSnippet(t *testing.T) {
 	t.Parallel()
 	text := []byte(strings.Repeat("ä ", 200) + "Needle\n\tthread " + strings.Repeat("ö ", 200))
 	got := snippet(text, []string{"needle"})
-	if !strings.Contains(got, "Needle thread") || !strings.HasPrefix(got, "… ä") || !strings.HasSuffix(got, "ö …") || len(got) > recordSnippet+10 {
+	if !strings.Contains(got, "Needle thread") || !strings.HasPrefix(got, "… ä") || !strings.HasSuffix(got, "ö …") || len(got) > searchSnippet+10 {
 		t.Errorf("snippet = %q", got)
 	}
 	if got := snippet([]byte("short"), []string{"absent"}); got != "short" {

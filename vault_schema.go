@@ -7,7 +7,7 @@ import "fmt"
 // vaultMigrations gives the steps from nothing to the newest schema; step n leaves PRAGMA user_version = n. Times are
 // unix seconds.
 func vaultMigrations() []string {
-	return []string{fmt.Sprintf("PRAGMA application_id = %d;\n", vaultAppID) + vaultSchema1, vaultSchema2, vaultSchema3, vaultSchemaChanges, vaultSchemaPlaces}
+	return []string{fmt.Sprintf("PRAGMA application_id = %d;\n", vaultAppID) + vaultSchema1, vaultSchema2, vaultSchema3, vaultSchemaChanges, vaultSchemaPlaces, vaultSchemaMemories}
 }
 
 // What every vault file has to know of settings.
@@ -81,6 +81,50 @@ CREATE INDEX changes_kept ON changes (created) WHERE state = 'kept'`
 const vaultSchemaPlaces = `
 ALTER TABLE sessions ADD COLUMN root TEXT NOT NULL DEFAULT '';
 ALTER TABLE sessions ADD COLUMN parent TEXT NOT NULL DEFAULT ''`
+
+// vaultSchemaMemories holds what the agent is to remember, the earlier texts of each, and the words of memories and messages. A row of
+// messages_fts has the session's seq above its lowest 32 bits and the message's in them: the rows of messages have no number of their own that
+// lasts. Of messages that are there already each word is indexed as often as it stands.
+const vaultSchemaMemories = `
+CREATE TABLE memories (
+	seq     INTEGER PRIMARY KEY,   -- a new one with each change, so the newest has the highest
+	id      TEXT NOT NULL UNIQUE,  -- m-7k2m
+	key     TEXT NOT NULL COLLATE NOCASE, -- or ''
+	text    TEXT NOT NULL,
+	tags    TEXT NOT NULL,         -- in order, a newline before and after each; or ''
+	sha256  TEXT NOT NULL,         -- of the text
+	profile TEXT NOT NULL,         -- it was saved in
+	session TEXT NOT NULL,
+	created INTEGER NOT NULL,
+	updated INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX memories_key ON memories (key) WHERE key <> '';
+CREATE INDEX memories_sha256 ON memories (sha256);
+CREATE TABLE memory_history (
+	memory TEXT NOT NULL,          -- its id
+	n      INTEGER NOT NULL,       -- 1, 2, ...; the lowest ones may be gone
+	text   TEXT NOT NULL,
+	tags   TEXT NOT NULL,
+	time   INTEGER NOT NULL,       -- from when on it was the text
+	PRIMARY KEY (memory, n)
+);
+CREATE VIRTUAL TABLE memories_fts USING fts5(
+	text, key, tags,
+	content='', contentless_delete=1,
+	tokenize="unicode61 remove_diacritics 2 categories 'L* N* Co So'"
+);
+CREATE VIRTUAL TABLE messages_fts USING fts5(
+	said, result,                  -- by the person or the model; by a tool
+	content='', contentless_delete=1,
+	tokenize="unicode61 remove_diacritics 2 categories 'L* N* Co So'"
+);
+INSERT INTO messages_fts (messages_fts, rank) VALUES ('hashsize', 33554432), ('automerge', 0);
+INSERT INTO messages_fts (rowid, said, result)
+SELECT s.seq << 32 | m.seq, iif(m.role = 'tool', '', m.content), iif(m.role = 'tool', substr(m.content, 1, 4096), '')
+FROM messages AS m JOIN sessions AS s ON s.id = m.session
+WHERE m.role <> 'compaction' AND m.content <> ''
+ORDER BY 1;
+INSERT INTO messages_fts (messages_fts, rank) VALUES ('hashsize', 1048576), ('automerge', 4)`
 
 // vaultSchema1 holds the four mcp_* tables by the letter of mcp.md. FTS5 keeps no copy of a record's text: an index row has the record's seq.
 const vaultSchema1 = `

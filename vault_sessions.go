@@ -63,7 +63,12 @@ func (v *vault) appendMessages(ctx context.Context, session string, messages []s
 		if err := execOne(ctx, tx, `UPDATE sessions SET updated = ? WHERE id = ?`, now, session); err != nil {
 			return err
 		}
-		err := tx.QueryRowContext(ctx, `SELECT coalesce(max(seq), 0) FROM messages WHERE session = ?`, session).Scan(&last)
+		var owner int64
+		err := tx.QueryRowContext(ctx, `
+			SELECT seq, (SELECT coalesce(max(seq), 0) FROM messages WHERE session = s.id)
+			FROM sessions AS s
+			WHERE id = ?`,
+			session).Scan(&owner, &last)
 		if err != nil {
 			return err
 		}
@@ -72,6 +77,9 @@ func (v *vault) appendMessages(ctx context.Context, session string, messages []s
 				INSERT INTO messages (session, seq, role, content, tool_calls, tool_call_id, meta_json, created)
 				VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 				session, last+1+i, m.Role, m.Content, string(m.ToolCalls), m.ToolCallID, string(m.Meta), now)
+			if err == nil {
+				err = indexMessage(ctx, tx, messageRow(owner, last+1+i), m.Role, m.Content)
+			}
 			if err != nil {
 				return fmt.Errorf("message %d: %w", i+1, err)
 			}
@@ -174,6 +182,15 @@ func (v *vault) deleteSession(ctx context.Context, id string) (err error) {
 	return v.withTaleTx(ctx, func(tx *sql.Tx) error {
 		const below = `
 			WITH RECURSIVE below(id) AS (SELECT ? UNION SELECT s.id FROM sessions AS s JOIN below ON s.parent = below.id)`
+		_, err := tx.ExecContext(ctx, below+`
+			DELETE FROM messages_fts
+			WHERE rowid IN (
+				SELECT s.seq << 32 | m.seq
+				FROM messages AS m JOIN sessions AS s ON s.id = m.session
+				WHERE s.id IN below)`, id)
+		if err != nil {
+			return err
+		}
 		if _, err := tx.ExecContext(ctx, below+` DELETE FROM messages WHERE session IN below`, id); err != nil {
 			return err
 		}
