@@ -42,7 +42,7 @@ const (
 )
 
 // originHTTP is the origin of a run that serves over HTTP.
-const originHTTP = "http"
+const originHTTP = auditOriginHTTP
 
 // app is one run. Its parts are made when first needed; close ends them.
 type app struct {

@@ -111,6 +111,13 @@ func isAuditRun(name string) bool {
 	return ok && origin != "" && len(origin) <= auditOriginMax && isLowerHex(digits, auditRunDigits)
 }
 
+// isShortRun reports the beginning of a run's name, of its origin and some digits.
+func isShortRun(word string) bool {
+	_, digits, _ := strings.Cut(word, "-")
+	missing := auditRunDigits - len(digits)
+	return digits != "" && missing > 0 && isAuditRun(word+strings.Repeat("0", missing))
+}
+
 func isLowerHex(s string, n int) bool {
 	for _, c := range []byte(s) {
 		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {

@@ -24,6 +24,8 @@ const (
 	runUnreadable = "unreadable"
 )
 
+const auditLast = "last" // the newest run, in the place of its name
+
 const firstDeedLines = 4 // lines after the first one among which a listing looks for the first call
 
 // auditRunInfo is one run as a listing shows it. Where its log cannot be read, Started is the time of the file and Fault says why; where the

@@ -17,8 +17,6 @@ import (
 	"time"
 )
 
-const auditLast = "last" // the newest run, in the place of its name
-
 func auditCommands() []command {
 	return []command{
 		{Path: "audit list", Short: "runs of this home and workspace, newest first", Long: "At the end of a line stands what the run did first. A run that is on record and\nhas no log any more is listed too: \"log gone\".", Example: "tai audit list --limit 10",
@@ -156,13 +154,6 @@ func (a *app) wholeRun(word string, heads func() []auditHead) (string, error) {
 	return "", usageError("give more of its digits; tai audit list shows the runs", "%d runs begin with %s", len(runs), quoteClip(word))
 }
 
-// isShortRun reports the beginning of a run's name, of its origin and some digits.
-func isShortRun(word string) bool {
-	_, digits, _ := strings.Cut(word, "-")
-	missing := auditRunDigits - len(digits)
-	return digits != "" && missing > 0 && isAuditRun(word+strings.Repeat("0", missing))
-}
-
 // firstRun gives the run that a log's first line names, "" where there is none to be read.
 func firstRun(f *os.File) string {
 	line, err := auditLines{r: bufio.NewReaderSize(io.NewSectionReader(f, 0, auditLineMax), auditLineMax)}.next()
@@ -178,8 +169,8 @@ func firstRun(f *os.File) string {
 
 // checkLog verifies a log against the head that the vault has of its run, and gives the file, at its start, for further reading. It is nil
 // where the log is gone. strict also holds the key that signed against its seed, for which the seal may have to be opened.
-func (c *invocation) checkLog(ctx context.Context, word string, strict bool) (*os.File, auditFinding, error) {
-	v, fault := c.vault(ctx)
+func (a *app) checkLog(ctx context.Context, word string, strict bool) (*os.File, auditFinding, error) {
+	v, fault := a.vault(ctx)
 	placed := func(run string) string {
 		if fault != nil {
 			return ""
@@ -190,7 +181,7 @@ func (c *invocation) checkLog(ctx context.Context, word string, strict bool) (*o
 		}
 		return h.Path
 	}
-	word, err := c.wholeRun(word, func() []auditHead {
+	word, err := a.wholeRun(word, func() []auditHead {
 		if fault != nil {
 			return nil
 		}
@@ -203,7 +194,7 @@ func (c *invocation) checkLog(ctx context.Context, word string, strict bool) (*o
 	if err != nil {
 		return nil, auditFinding{}, err
 	}
-	src, err := c.auditSource(word, placed)
+	src, err := a.auditSource(word, placed)
 	gone := errors.Is(err, fs.ErrNotExist)
 	if err != nil && (!gone || src.run == "") {
 		return nil, auditFinding{}, err
@@ -240,6 +231,29 @@ func (c *invocation) checkLog(ctx context.Context, word string, strict bool) (*o
 		f.Notices = append(f.Notices, notice)
 	}
 	return src.File, f, nil
+}
+
+// verifyRun is tai audit verify for the tool of that name.
+func (a *app) verifyRun(ctx context.Context, word string) (auditFinding, error) {
+	file, f, err := a.checkLog(ctx, word, true)
+	if file != nil {
+		err = errors.Join(err, file.Close())
+	}
+	return f, err
+}
+
+// loggedRuns gives every run, the newest first: those with a log here, and those on record where the vault can be read.
+func (a *app) loggedRuns(ctx context.Context) ([]auditRunInfo, error) {
+	v, err := a.vault(ctx)
+	if err != nil {
+		return nil, err
+	}
+	heads, err := v.auditHeads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	runs, _, err := listAudit(heads, math.MaxInt, a.auditFolders()...)
+	return runs, err
 }
 
 // checkedLog is checkLog for what has to read the log: one that is gone is an error.

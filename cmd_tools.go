@@ -51,6 +51,10 @@ func (a *app) nativeTools() ([]tool, error) {
 	tools = append(tools, policyTools(func() (policyForeseer, error) { return a.toolbox() })...)
 	tools = append(tools, modelTools(a.models())...)
 	tools = append(tools, a.ownTools(w, own)...)
+	tools = append(tools, memoryTools(a.vault, a.redact)...)
+	tools = append(tools, sessionTools(a.vault)...)
+	tools = append(tools, auditTools(w, a.auditFolders(), a.out.Now, a)...)
+	tools = append(tools, usageTools(a.usageSource())...)
 	return append(tools, mcpTools(a.bridge, a.goos)...), nil
 }
 

@@ -338,6 +338,7 @@ func docVault(t *testing.T, r *docRig, do func(int, string, ...string) string) {
 		t.Fatal(err)
 	}
 	docSessions(t, r, do)
+	docMemories(do)
 	do(0, "", "record", "list")
 	do(0, "", "record", "show", rec.ID)
 	do(0, "", "record", "search", "invoice")
@@ -413,13 +414,29 @@ func docSessions(t *testing.T, r *docRig, do func(int, string, ...string) string
 	}
 	err = v.appendMessages(t.Context(), id, []storedMessage{{Role: "user", Content: "tea?"}, {Role: "assistant", ToolCalls: json.RawMessage(`[{"id":"c","name":"n","args":"{}"}]`)},
 		{Role: "tool", ToolCallID: "c", Content: "no", Meta: json.RawMessage(`{"is_error":true}`)}, {Role: roleCompact, Content: "s", Meta: json.RawMessage(`{"compaction":{"keep_from":2,"clip":9,"by":"model","tokens":5}}`)}})
-	if err := cmp.Or(err, v.close()); err != nil {
+	if err := cmp.Or(err, v.putUsage(t.Context(), usageRow{Session: id, Model: "m", Input: 3}), v.close()); err != nil {
 		t.Fatal(err)
 	}
+	do(0, "", "usage", "--by", "session")
 	do(0, "", "session", "list")
 	do(0, "", "session", "show", id)
 	do(0, "", "session", "export", id)
 	do(0, "", "session", "delete", id)
+}
+
+// docMemories runs the commands about memories, and those that add up what was used.
+func docMemories(do func(int, string, ...string) string) {
+	for _, text := range []string{"make", "just"} {
+		do(0, "", "tools", "call", "memory_save", `{"text":"`+text+`","key":"build","tags":["go"]}`)
+	}
+	do(0, "", "memory", "list")
+	do(0, "", "memory", "search", "just")
+	do(0, "", "memory", "show", "build")
+	do(0, "", "memory", "delete", "build")
+	do(1, "", "memory", "delete", "build")
+	for _, by := range []string{"tool", "session"} {
+		do(0, "", "usage", "--by", by, "--since", "1h")
+	}
 }
 
 // TestDocEvents holds the lines of a turn with --json to mcp.md.

@@ -177,7 +177,7 @@ func fileFind(ctx context.Context, w workspace, c toolCall, now func() time.Time
 	}
 	since, err := sinceTime(args.Newer, now())
 	if err != nil {
-		return toolResult{}, err
+		return toolResult{}, fmt.Errorf("newer %w", err)
 	}
 	p, err := w.locate(args.Path)
 	if err != nil {
@@ -286,7 +286,7 @@ func sinceTime(s string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
 		return now.Add(-d), nil
 	}
-	return time.Time{}, fmt.Errorf("newer %s is no age (30m, 2h, 3d, 1w), date or RFC 3339 time", quoteClip(s))
+	return time.Time{}, fmt.Errorf("%s is no age (30m, 2h, 3d, 1w), date or RFC 3339 time", quoteClip(s))
 }
 
 func dirList(ctx context.Context, w workspace, c toolCall) (toolResult, error) {

@@ -163,3 +163,44 @@ func (v *vault) usage(ctx context.Context, session string, since time.Time) (lis
 	})
 	return list, err
 }
+
+// usageSum adds up the completions of one model or session. Title is that of the session, "" where it is gone.
+type usageSum struct {
+	Name, Title           string
+	Calls                 int
+	Input, Output, Cached int64
+	Duration              time.Duration
+}
+
+// usageSums adds up the rows since a time by session, else by model, what took most tokens first.
+func (v *vault) usageSums(ctx context.Context, bySession bool, since time.Time) (list []usageSum, err error) {
+	defer wrapDeed(&err, "add up usage")
+	column := "model"
+	if bySession {
+		column = "session"
+	}
+	from := int64(0)
+	if !since.IsZero() {
+		from = since.Unix()
+	}
+	err = v.view(ctx, func(tx *sql.Tx) error {
+		if there, err := hasTable(ctx, tx, "usage"); err != nil || !there {
+			return err
+		}
+		return eachRow(ctx, tx, func(r *sql.Rows) error {
+			var u usageSum
+			var ms int64
+			err := r.Scan(&u.Name, &u.Calls, &u.Input, &u.Output, &u.Cached, &ms, &u.Title)
+			u.Duration = time.Duration(ms) * time.Millisecond
+			list = append(list, u)
+			return err
+		}, `
+			SELECT `+column+`, count(*), sum(input), sum(output), sum(cached), sum(duration_ms),
+				coalesce((SELECT title FROM sessions WHERE id = `+column+`), '')
+			FROM usage
+			WHERE time >= ?
+			GROUP BY `+column+`
+			ORDER BY sum(input) + sum(output) DESC, `+column, from)
+	})
+	return list, err
+}
