@@ -20,6 +20,7 @@ const (
 	memoryKeyMax     = 128     // bytes of a key
 	memoryTagMax     = 64      // bytes of a tag
 	memoryTagsMax    = 16      // tags of one memory
+	memoryRankMax    = 1000    // memories that a search ranks; of more it gives the newest
 	memoryHistoryMax = 20      // earlier texts that are kept of one memory
 	memoryPrefix     = "m-"
 	memoryRank       = `'bm25(1.0, 3.0, 2.0)'` // of text, key and tags
@@ -272,29 +273,53 @@ func (v *vault) searchMemories(ctx context.Context, q memoryQuery) (list []memor
 		if there, err := hasTable(ctx, tx, "memories"); err != nil || !there {
 			return err
 		}
-		read := func(from, order string, args ...any) error {
-			if err := tx.QueryRowContext(ctx, `SELECT count(*)`+from, args...).Scan(&total); err != nil || total == 0 {
+		if strings.TrimSpace(q.Words) == "" {
+			if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM memories WHERE TRUE`+tagged, args...).Scan(&total); err != nil {
 				return err
 			}
-			return eachRow(ctx, tx, func(r *sql.Rows) error {
-				var m memory
-				err := m.scan(r)
-				list = append(list, m)
-				return err
-			}, `SELECT `+memoryColumns+from+` ORDER BY `+order+` LIMIT ?`, append(args, q.Limit)...)
-		}
-		if strings.TrimSpace(q.Words) == "" {
-			return read(` FROM memories WHERE TRUE`+tagged, `seq DESC`, args...)
+			list, err = readMemories(ctx, tx, ` WHERE TRUE`+tagged+` ORDER BY seq DESC LIMIT ?`, append(args, q.Limit)...)
+			return err
 		}
 		return eachMatch(searchTerms(q.Words), func(expression string) (int, error) {
-			err := read(`
-				FROM (SELECT rowid AS hit, rank AS score FROM memories_fts WHERE memories_fts MATCH ? AND rank MATCH `+memoryRank+`)
-				JOIN memories ON seq = hit
-				WHERE TRUE`+tagged, `score, seq DESC`, append([]any{expression}, args...)...)
+			list, total, err = matchMemories(ctx, tx, expression, tagged, args, q.Limit)
 			return total, err
 		})
 	})
 	return list, total, err
+}
+
+// matchMemories runs one expression over the memories with some tags. Words that more than memoryRankMax hold rank nothing: then the newest come first.
+func matchMemories(ctx context.Context, tx *sql.Tx, expression, tagged string, tags []any, limit int) (list []memory, total int, err error) {
+	matched := ` FROM memories_fts WHERE memories_fts MATCH ?`
+	count := `SELECT count(*)` + matched
+	if tagged != "" {
+		count += ` AND rowid IN (SELECT seq FROM memories WHERE TRUE` + tagged + `)`
+	}
+	args := append([]any{expression}, tags...)
+	if err := tx.QueryRowContext(ctx, count, args...).Scan(&total); err != nil || total == 0 {
+		return nil, total, err
+	}
+	hits := `SELECT rowid AS hit, rank AS score` + matched + ` AND rank MATCH ` + memoryRank
+	order := `rank, rowid DESC`
+	if total > memoryRankMax {
+		hits, order = `SELECT rowid AS hit, 0 AS score`+matched, `rowid DESC`
+	}
+	if tagged == "" {
+		hits += fmt.Sprintf(` ORDER BY %s LIMIT %d`, order, limit)
+	}
+	list, err = readMemories(ctx, tx, ` JOIN (`+hits+`) ON seq = hit WHERE TRUE`+tagged+` ORDER BY score, seq DESC LIMIT ?`, append(args, limit)...)
+	return list, total, err
+}
+
+// readMemories reads rows of memories; rest is the query from its table on.
+func readMemories(ctx context.Context, tx *sql.Tx, rest string, args ...any) (list []memory, err error) {
+	err = eachRow(ctx, tx, func(r *sql.Rows) error {
+		var m memory
+		err := m.scan(r)
+		list = append(list, m)
+		return err
+	}, `SELECT `+memoryColumns+` FROM memories`+rest, args...)
+	return list, err
 }
 
 // oneMemory finds a memory by its id or key; errNotFound.

@@ -169,6 +169,36 @@ func TestSearchMemories(t *testing.T) {
 	}
 }
 
+// A word that very many memories hold ranks nothing: the newest come first, and all are counted.
+func TestSearchMemoriesMany(t *testing.T) {
+	t.Parallel()
+	v := vaultAt(t, t.TempDir())
+	err := v.withTx(t.Context(), func(tx *sql.Tx) error {
+		for i := range memoryRankMax + 1 {
+			if _, err := v.addMemory(t.Context(), tx, memory{Text: fmt.Sprint("common n", i), Tags: []string{[]string{"even", "odd"}[i%2]}}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		query memoryQuery
+		total int
+		first string
+	}{
+		{memoryQuery{Words: "common", Limit: 2}, memoryRankMax + 1, "common n1000"}, {memoryQuery{Words: "common", Tags: []string{"odd"}, Limit: 2}, memoryRankMax / 2, "common n999"},
+		{memoryQuery{Words: "common n500", Limit: 2}, 1, "common n500"}, {memoryQuery{Words: "common n500", Tags: []string{"even"}, Limit: 2}, 1, "common n500"},
+	} {
+		list, total, err := v.searchMemories(t.Context(), tc.query)
+		if err != nil || total != tc.total || len(list) != min(2, total) || list[0].Text != tc.first {
+			t.Errorf("%+v: %d, %+v, %v", tc.query, total, list, err)
+		}
+	}
+}
+
 // searchOdd are queries that mean something to SQLite, or nothing to anybody.
 func searchOdd() []string {
 	list := []string{"", " ", `"`, `""`, `'`, "AND", "OR", "NOT", "NEAR", "NEAR(", "NEAR(a b, 3)", "a AND", "AND a", "a OR OR b", "NOT a", "*", "a*", "*a", "^a", "^", ":", "a:b", "said:a", "said : (a)", "text:a", "-", "-a", "a -b", "(", ")", "(a", "a)", "((((", "{a b} : c", "+", "a + b", ",", ";", "--", "/*", "\\", "%", "_",
