@@ -73,15 +73,12 @@ func (c *invocation) verifyAll(ctx context.Context) error {
 }
 
 // verifyListed checks one log of a listing. One that cannot be looked at is unreadable, and the others are checked all the same.
-func (c *invocation) verifyListed(ctx context.Context, r auditRunInfo) auditFinding {
+func (a *app) verifyListed(ctx context.Context, r auditRunInfo) auditFinding {
 	word := r.Path
 	if r.State == runGone {
 		word = r.Run
 	}
-	file, f, err := c.checkLog(ctx, word, true)
-	if file != nil {
-		defer file.Close() // only read
-	}
+	f, err := a.verifyRun(ctx, word)
 	if err != nil {
 		f = auditFinding{auditReport: auditReport{Run: r.Run, Unreadable: true, Reason: err.Error()}, Checked: auditByChain}
 	}

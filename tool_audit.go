@@ -35,6 +35,7 @@ const auditOpen = "open"
 type auditVerifier interface {
 	verifyRun(ctx context.Context, word string) (auditFinding, error)
 	loggedRuns(ctx context.Context) ([]auditRunInfo, error)
+	verifyListed(ctx context.Context, r auditRunInfo) auditFinding
 }
 
 // auditTools gives the two tools over the logs in some folders.
@@ -378,17 +379,10 @@ func (v *auditVerdicts) addAll(ctx context.Context, verifier auditVerifier) erro
 			v.LeftOut++
 			continue
 		}
-		word := r.Path
-		if r.State == runGone {
-			word = r.Run
-		}
-		f, err := verifier.verifyRun(inner, word)
-		if err != nil && inner.Err() != nil {
-			v.LeftOut++
+		f := verifier.verifyListed(inner, r)
+		if inner.Err() != nil {
+			v.LeftOut++ // it may have been cut short
 			continue
-		}
-		if err != nil {
-			f = auditFinding{auditReport: auditReport{Run: r.Run, Unreadable: true, Reason: err.Error()}, Checked: auditByChain}
 		}
 		v.add(auditChecked{Path: r.Path, auditFinding: f}, false)
 	}
