@@ -263,7 +263,7 @@ func (l *replLines) showHistory(word string) error {
 
 // printKeys is what /help says beside the commands.
 func (l *replLines) printKeys() {
-	fmt.Fprint(l.stdout, "\nin the prompt every command has a slash: /mcp list; and also:\n")
+	fmt.Fprint(l.stdout, "\n"+wrapWords("", "in the prompt every command has a slash: /mcp list; and also:", "", helpColumns(l.stdout)))
 	printColumns(l.stdout, "/call NAME [JSON|k=v…]", "the same as /tools call")
 	printColumns(l.stdout, "/edit [TEXT]", "write the next message in $VISUAL or $EDITOR")
 	printColumns(l.stdout, "/history [N|clear]", "the last lines entered; lines that begin with a space are not kept")
