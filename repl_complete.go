@@ -196,6 +196,8 @@ func (c *replCompleter) named(ctx context.Context, path string, args []string) [
 		return c.stored(ctx, secretNames)
 	case "session show", "session export", "session delete":
 		return c.stored(ctx, sessionIDs)
+	case "model use", "model remove", "model test":
+		return c.stored(ctx, modelNames)
 	case "audit show", "audit verify", "audit head", "audit report":
 		return c.runs(ctx)
 	case "help":
@@ -266,6 +268,14 @@ func secretNames(ctx context.Context, v *vault) (out []string, err error) {
 		if s.Profile == "" {
 			out = append(out, s.Name)
 		}
+	}
+	return out, err
+}
+
+func modelNames(ctx context.Context, v *vault) (out []string, err error) {
+	list, err := v.models(ctx)
+	for _, m := range list {
+		out = append(out, m.Name)
 	}
 	return out, err
 }
