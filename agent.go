@@ -71,9 +71,11 @@ type agentConfig struct {
 	Follows         bool          // its calls are made in the profile that the run has by then
 	Root            string        // the workspace that its sessions belong to
 	Parent          string        // the session of the agent that started it, "" for the person's own
+	Call            string        // the call in the run log that started it; its own calls name it as their parent
 	Depth           int           // how many agents stand above it
 	Bounds          turnBounds
 	ToolLimit       int
+	Before          func(turnResult) error // is told before each request what the turn has come to, and may end it; may be nil
 }
 
 // agent holds one conversation and runs one turn at a time; its owner sees to that.
@@ -94,6 +96,8 @@ type agent struct {
 	refusal toolResult      // the last call, if all of the last reply were refused
 	scale   float64         // tokens of the last request as the endpoint counts them, over the estimate; 0 before one
 	spent   []agentSpent
+	left    toolTurn  // what the turn has left for its calls
+	below   toolSpent // what calls have spent and the turn's result does not hold yet
 
 	keepMu sync.Mutex
 	last   int  // the number of the last row that this agent knows of
@@ -114,10 +118,15 @@ type agentSpent struct {
 type turnResult struct {
 	Text    string
 	Session string
-	Steps   int // replies of the model
-	Refused int // calls that were refused
-	Usage   chatUsage
+	Steps   int       // replies of the model
+	Below   int       // replies to the sub-agents that it waited for
+	Refused int       // calls that were refused
+	Usage   chatUsage // of both
+	given   int       // output tokens that sub-agents in the background may use
 }
+
+// output is what counts for the bound of output tokens.
+func (r turnResult) output() int { return r.Usage.Output + r.given }
 
 func newAgent(c agentConfig) *agent {
 	if c.Bounds.Steps <= 0 {
@@ -197,12 +206,36 @@ func (a *agent) runTurn(ctx context.Context, text string) (res turnResult, err e
 		if err != nil {
 			return res, err
 		}
+		a.allow(res)
 		refused, err := a.runCalls(ctx, calls)
 		res.Refused += refused
+		res.add(a.below)
 		if err != nil {
 			return res, err
 		}
 	}
+}
+
+// allow works out what the turn has left for the calls of one reply.
+func (a *agent) allow(res turnResult) {
+	a.below = toolSpent{}
+	a.left = toolTurn{Steps: a.Bounds.Steps - res.Steps - res.Below, Tokens: -1, Tell: a.notice}
+	if a.Bounds.Tokens > 0 {
+		a.left.Tokens = max(0, a.Bounds.Tokens-res.output())
+	}
+}
+
+// charge takes what a call has spent from what the next ones may spend.
+func (a *agent) charge(s toolSpent) {
+	a.below = toolSpent{a.below.Usage.plus(s.Usage), a.below.Steps + s.Steps, a.below.Given + s.Given}
+	a.left.Steps -= s.Steps
+	if a.left.Tokens >= 0 {
+		a.left.Tokens = max(0, a.left.Tokens-s.Usage.Output-s.Given)
+	}
+}
+
+func (r *turnResult) add(s toolSpent) {
+	r.Usage, r.Below, r.given = r.Usage.plus(s.Usage), r.Below+s.Steps, r.given+s.Given
 }
 
 // count tells what a reply has cost. One that failed before the endpoint said so has cost nothing that is known.
@@ -264,8 +297,10 @@ func (a *agent) bound(ctx context.Context, res turnResult) error {
 		return turnEnd(ctx)
 	case res.Steps >= a.Bounds.Steps:
 		return fmt.Errorf("%w (%d)", errStepBound, a.Bounds.Steps)
-	case a.Bounds.Tokens > 0 && res.Usage.Output >= a.Bounds.Tokens:
+	case a.Bounds.Tokens > 0 && res.output() >= a.Bounds.Tokens:
 		return fmt.Errorf("%w (%d)", errTokenBound, a.Bounds.Tokens)
+	case a.Before != nil:
+		return a.Before(res)
 	}
 	return nil
 }
@@ -305,7 +340,7 @@ func (a *agent) ask(ctx context.Context, tools []chatTool, res *turnResult) (cha
 func (a *agent) request(ctx context.Context, tools []chatTool, res *turnResult) (chatReply, error) {
 	r := chatRequest{System: a.system(), Messages: a.history, Tools: tools}
 	if a.Bounds.Tokens > 0 {
-		r.MaxTokens = max(1, a.Bounds.Tokens-res.Usage.Output)
+		r.MaxTokens = max(1, a.Bounds.Tokens-res.output())
 	}
 	estimate := a.estimate(tools)
 	begin := time.Now()
@@ -335,13 +370,18 @@ func (u chatUsage) plus(v chatUsage) chatUsage {
 // spend books one request.
 func (a *agent) spend(ctx context.Context, u chatUsage, whole bool, took time.Duration) {
 	a.count(ctx, u, whole, took)
-	for i := range a.spent {
-		if s := &a.spent[i]; s.Model == a.ModelName {
-			s.Requests, s.Usage, s.Time = s.Requests+1, s.Usage.plus(u), s.Time+took
-			return
+	a.spent = addSpent(a.spent, agentSpent{a.ModelName, 1, u, took})
+}
+
+// addSpent adds to what the same model has cost.
+func addSpent(list []agentSpent, more agentSpent) []agentSpent {
+	for i := range list {
+		if s := &list[i]; s.Model == more.Model {
+			s.Requests, s.Usage, s.Time = s.Requests+more.Requests, s.Usage.plus(more.Usage), s.Time+more.Time
+			return list
 		}
 	}
-	a.spent = append(a.spent, agentSpent{a.ModelName, 1, u, took})
+	return append(list, more)
 }
 
 // answer keeps the final answer.
@@ -353,7 +393,7 @@ func (a *agent) answer(ctx context.Context, reply chatReply, res turnResult) err
 		return err
 	}
 	switch {
-	case reply.Stop == "length" && a.Bounds.Tokens > 0 && res.Usage.Output >= a.Bounds.Tokens:
+	case reply.Stop == "length" && a.Bounds.Tokens > 0 && res.output() >= a.Bounds.Tokens:
 		return fmt.Errorf("%w (%d)", errTokenBound, a.Bounds.Tokens)
 	case reply.Stop == "length":
 		a.notice("the answer was cut at the most tokens the model gives")

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,6 +65,7 @@ func (a *agent) runCalls(ctx context.Context, calls []chatToolCall) (refused int
 		wg.Wait()
 		for ; from < to; from++ {
 			kept = kept && errs[from] == nil
+			a.charge(ran[from].Spent)
 		}
 	}
 	a.history = append(a.history, results...)
@@ -99,7 +101,7 @@ func (a *agent) runCall(ctx context.Context, c chatToolCall, place int) (chatMes
 	}
 	m := []chatMessage{{Role: roleTool, CallID: c.ID, Content: text, IsError: r.IsError}}
 	if err := a.keep(ctx, m); err != nil {
-		return m[0], toolResult{}, err
+		return m[0], toolResult{Spent: r.Spent}, err
 	}
 	a.sink(func(s turnSink) { s.toolFinished(c, r, took) })
 	return m[0], r, nil
@@ -130,9 +132,10 @@ func (a *agent) callTool(ctx context.Context, c chatToolCall, place int) toolRes
 }
 
 func (a *agent) toolCall(c chatToolCall, args json.RawMessage) toolCall {
+	turn := a.left
 	call := toolCall{
-		Parent: fmt.Sprintf("%s/%d", a.session, a.turns), Name: c.Name, Args: args,
-		Origin: a.Origin, Profile: a.Profile, Session: a.session,
+		Parent: cmp.Or(a.Call, fmt.Sprintf("%s/%d", a.session, a.turns)), Name: c.Name, Args: args,
+		Origin: a.Origin, Profile: a.Profile, Session: a.session, Turn: &turn,
 	}
 	if a.Follows {
 		call.Profile = ""

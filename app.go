@@ -74,9 +74,12 @@ type app struct {
 	http   *http.Client
 	web    *webFetcher  // what tools fetch with
 	procs  *procManager // background commands
+	agents *agentHost   // sub-agents
+	window int          // tokens that the model takes, by --window; 0 without it
 
 	serving  atomic.Bool // calls of others come in
 	console  *console    // nil where no person sits
+	desk     *desk       // the queue for it
 	mu       sync.Mutex
 	store    *vault
 	storeErr error
@@ -111,8 +114,10 @@ func openApp(out outside, flags map[string][]string, use storeUse, origin string
 	}
 	if a.person {
 		a.console = &console{in: in, out: out.Stderr}
+		a.desk = newDesk(a.console, a.showLine, a.redact)
 	}
-	a.procs = newProcManager(out.Now)
+	a.procs, a.agents = newProcManager(out.Now), a.newAgents()
+	a.procs.join(a.agents)
 	a.http = newHTTPClient(httpClientConfig{Env: out.Getenv})
 	a.web = newWebFetcher(webFetcherConfig{Env: out.Getenv})
 	a.audit = newAuditLog(auditConfig{
@@ -137,7 +142,7 @@ func (a *app) newPolicy(flags map[string][]string, get func(string) string) (*po
 		cfg.Mode = modeDanger // the key is the authority; the workspace's own mode or --permission-mode narrows it
 	}
 	if a.console != nil {
-		cfg.Prompter = a.console
+		cfg.Prompter, cfg.Turn = a.console, a.desk.turn
 	}
 	ws, err := loadWorkspacePolicy(filepath.Join(a.root, ".tai"), a.trustedFile)
 	if err != nil {
@@ -151,7 +156,13 @@ func (a *app) newPolicy(flags map[string][]string, get func(string) string) (*po
 		cfg.Mode, cfg.ModeGiven = ws.Mode, ws.Mode == modeReadOnly
 	}
 	cfg.SavePreset = a.savePreset
-	cfg.Show = func(line string) { fmt.Fprintln(a.stderr, "tai: "+line) }
+	cfg.Show = func(ctx context.Context, line string) {
+		if askerOf(ctx).Background {
+			a.tellBackground(line)
+			return
+		}
+		fmt.Fprintln(a.stderr, "tai: "+line)
+	}
 	modes := 0
 	for flag, mode := range map[string]string{"auto": string(modeAllow), "yolo": string(modeDanger), "permission-mode": get("permission-mode")} {
 		if len(flags[flag]) == 0 {
@@ -407,9 +418,9 @@ func (a *app) lookupEnv(name string) (string, bool) {
 // redact takes every known secret out of a text.
 func (a *app) redact(s string) string { return a.known.text(s) }
 
-// close ends the background commands, the servers, the run log and the vault, in this order.
+// close ends the sub-agents, the background commands, the servers, the run log and the vault, in this order.
 func (a *app) close() error {
-	err := errors.Join(a.procs.close(), a.bridge.close(), a.audit.close())
+	err := errors.Join(a.agents.close(), a.procs.close(), a.bridge.close(), a.audit.close())
 	a.web.close()
 	a.mu.Lock()
 	defer a.mu.Unlock()

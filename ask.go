@@ -178,7 +178,10 @@ func defaultText(def string) string {
 
 // readLine reads one line from the terminal, or gives ctx's error. It looks for input in ticks: a read that waits cannot be
 // interrupted on every system, and would swallow the answer to the next question.
-func (c *console) readLine(ctx context.Context) (string, error) {
+func (c *console) readLine(ctx context.Context) (string, error) { return c.lineWhile(ctx, func() {}) }
+
+// lineWhile is readLine that calls idle at each tick.
+func (c *console) lineWhile(ctx context.Context, idle func()) (string, error) {
 	buf := make([]byte, answerMax)
 	for {
 		if err := ctx.Err(); err != nil {
@@ -189,6 +192,7 @@ func (c *console) readLine(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("read the terminal: %w", err)
 		}
 		if !ready {
+			idle()
 			continue
 		}
 		n, err := c.in.Read(buf)

@@ -196,3 +196,21 @@ func chatBase(base string, wire chatWire) string {
 	}
 	return base
 }
+
+// modelWindow gives the tokens that a model takes by what its name begins with, 0 where that is not known. The smaller number stands where one
+// name has had several.
+func modelWindow(model string) int {
+	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
+	for _, w := range [...]struct {
+		prefix string
+		tokens int
+	}{
+		{"gpt-3.5", 16_000}, {"gpt-4.1", 1_000_000}, {"gpt-4o", 128_000}, {"gpt-4-turbo", 128_000}, {"gpt-4", 8_000}, {"gpt-5", 272_000}, {"o1", 128_000}, {"o3", 200_000}, {"o4", 200_000},
+		{"claude", 200_000}, {"gemini", 1_000_000}, {"grok-3", 128_000}, {"grok-4", 256_000}, {"deepseek", 64_000}, {"mistral", 128_000}, {"codestral", 128_000},
+	} {
+		if strings.HasPrefix(name, w.prefix) {
+			return w.tokens
+		}
+	}
+	return 0
+}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -55,7 +54,7 @@ func runPrompt(ctx context.Context, c *invocation) error {
 		}
 		text = attachText(text, piped)
 	}
-	c.turn = turnSetup{bounds: bounds, window: window}
+	c.turn, c.window = turnSetup{bounds: bounds, window: window}, window
 	if text == "" && (!c.person || c.given("p") || c.json) {
 		return usageError(`tai "PROMPT", or a prompt on standard input; tai help lists the commands`, "nothing to do")
 	}
@@ -251,11 +250,7 @@ func (c *invocation) useModel(ctx context.Context, config *agentConfig, notice f
 
 // notes reads the project's notes and says which were read.
 func (c *invocation) notes(ctx context.Context, sink turnSink) []projectNote {
-	home := cmp.Or(c.out.Getenv("HOME"), c.out.Getenv("USERPROFILE"))
-	if real, err := filepath.EvalSymlinks(home); err == nil {
-		home = real
-	}
-	notes, faults := projectNotes(ctx, c.root, home)
+	notes, faults := projectNotes(ctx, c.root, c.userHome())
 	for _, err := range faults {
 		fmt.Fprintln(c.stderr, "tai: "+visibleLine(err.Error()))
 	}
@@ -321,22 +316,4 @@ func (a *app) answerMask(ctx context.Context) (*redactStream, error) {
 		return nil, err
 	}
 	return r.stream(), nil
-}
-
-// modelWindow gives the tokens that a model takes by what its name begins with, 0 where that is not known. The smaller number stands where one
-// name has had several.
-func modelWindow(model string) int {
-	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
-	for _, w := range [...]struct {
-		prefix string
-		tokens int
-	}{
-		{"gpt-3.5", 16_000}, {"gpt-4.1", 1_000_000}, {"gpt-4o", 128_000}, {"gpt-4-turbo", 128_000}, {"gpt-4", 8_000}, {"gpt-5", 272_000}, {"o1", 128_000}, {"o3", 200_000}, {"o4", 200_000},
-		{"claude", 200_000}, {"gemini", 1_000_000}, {"grok-3", 128_000}, {"grok-4", 256_000}, {"deepseek", 64_000}, {"mistral", 128_000}, {"codestral", 128_000},
-	} {
-		if strings.HasPrefix(name, w.prefix) {
-			return w.tokens
-		}
-	}
-	return 0
 }

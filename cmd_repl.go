@@ -170,7 +170,12 @@ func (r *repl) printCost(ctx context.Context) error {
 	if r.agent != nil {
 		now = r.agent.spent
 	}
+	var below []agentSpent // of its sub-agents
 	if session := r.session(); session != "" {
+		for _, s := range r.agents.spentBelow(session) {
+			s.Model += " (agents)"
+			below = append(below, s)
+		}
 		v, err := r.vault(ctx)
 		if err != nil {
 			return err
@@ -182,16 +187,16 @@ func (r *repl) printCost(ctx context.Context) error {
 		all = spentBy(rows)
 	}
 	switch {
-	case len(now) == 0 && len(all) == 0:
+	case len(now)+len(below) == 0 && len(all) == 0:
 		fmt.Fprintln(r.stdout, "no model was asked yet in this conversation")
 	case requests(now) >= requests(all): // all of it was spent here
-		r.printSpent(now)
+		r.printSpent(slices.Concat(now, below))
 	default:
 		fmt.Fprintln(r.stdout, "since tai started:")
-		if len(now) == 0 {
+		if len(now)+len(below) == 0 {
 			fmt.Fprintln(r.stdout, "no model was asked yet")
 		}
-		r.printSpent(now)
+		r.printSpent(slices.Concat(now, below))
 		fmt.Fprintf(r.stdout, "session %s in all:\n", r.session())
 		r.printSpent(all)
 	}

@@ -32,7 +32,8 @@ type sessionJSON struct {
 	Title    string           `json:"title"`
 	Profile  string           `json:"profile"`
 	Root     string           `json:"root,omitempty"`
-	Count    int              `json:"count"` // of messages
+	Parent   string           `json:"parent,omitempty"` // the session whose agent started it
+	Count    int              `json:"count"`            // of messages
 	Created  time.Time        `json:"created"`
 	Updated  time.Time        `json:"updated"`
 	Messages *[]sessionRecord `json:"messages,omitempty"`
@@ -58,7 +59,7 @@ type sessionCallJSON struct {
 
 // sessionDoc gives a session without its messages.
 func (a *app) sessionDoc(s sessionInfo) sessionJSON {
-	return sessionJSON{ID: s.ID, Title: a.redact(s.Title), Profile: s.Profile, Root: a.redact(s.Root), Count: s.Messages, Created: s.Created, Updated: s.Updated}
+	return sessionJSON{ID: s.ID, Title: a.redact(s.Title), Profile: s.Profile, Root: a.redact(s.Root), Parent: s.Parent, Count: s.Messages, Created: s.Created, Updated: s.Updated}
 }
 
 // sessionLine is a session on one line.
@@ -175,6 +176,9 @@ func cmdSessionShow(ctx context.Context, c *invocation) error {
 	fmt.Fprintf(&b, "%s  %s\n%s, begun %s, profile %s", doc.ID, visibleLine(doc.Title), plural(doc.Count, "message"), doc.Created.UTC().Format(time.RFC3339), visibleLine(doc.Profile))
 	if doc.Root != "" {
 		b.WriteString(", in " + visibleLine(doc.Root))
+	}
+	if doc.Parent != "" {
+		b.WriteString(", of a sub-agent of " + visibleLine(doc.Parent))
 	}
 	b.WriteByte('\n')
 	for _, m := range *doc.Messages {

@@ -31,8 +31,8 @@ func (a *app) nativeTools() ([]tool, error) {
 		return nil, err
 	}
 	var person asker
-	if a.console != nil {
-		person = maskedAsker{a.console, a.redact}
+	if a.desk != nil {
+		person = maskedAsker{a.desk, a.redact}
 	}
 	own := func() []string { return []string{a.home, a.keys().Dir} }
 	changer := newFileChanger(w, a.home, own, a.vault, a.out.Now)
@@ -55,6 +55,7 @@ func (a *app) nativeTools() ([]tool, error) {
 	tools = append(tools, sessionTools(a.vault)...)
 	tools = append(tools, auditTools(w, a.auditFolders(), a.out.Now, a)...)
 	tools = append(tools, usageTools(a.usageSource())...)
+	tools = append(tools, subagentTools(a.agentScope())...)
 	return append(tools, mcpTools(a.bridge, a.goos)...), nil
 }
 

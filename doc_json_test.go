@@ -414,13 +414,16 @@ func docSessions(t *testing.T, r *docRig, do func(int, string, ...string) string
 	}
 	err = v.appendMessages(t.Context(), id, []storedMessage{{Role: "user", Content: "tea?"}, {Role: "assistant", ToolCalls: json.RawMessage(`[{"id":"c","name":"n","args":"{}"}]`)},
 		{Role: "tool", ToolCallID: "c", Content: "no", Meta: json.RawMessage(`{"is_error":true}`)}, {Role: roleCompact, Content: "s", Meta: json.RawMessage(`{"compaction":{"keep_from":2,"clip":9,"by":"model","tokens":5}}`)}})
-	if err := cmp.Or(err, v.putUsage(t.Context(), usageRow{Session: id, Model: "m", Input: 3}), v.close()); err != nil {
+	below, childErr := v.createSession(t.Context(), sessionInfo{Profile: profileDefault, Parent: id, Title: "milk"})
+	if err := cmp.Or(err, childErr, v.putUsage(t.Context(), usageRow{Session: id, Model: "m", Input: 3}), v.close()); err != nil {
 		t.Fatal(err)
 	}
 	do(0, "", "usage", "--by", "session")
 	do(0, "", "session", "list")
-	do(0, "", "session", "show", id)
-	do(0, "", "session", "export", id)
+	for _, one := range []string{id, below} {
+		do(0, "", "session", "show", one)
+		do(0, "", "session", "export", one)
+	}
 	do(0, "", "session", "delete", id)
 }
 

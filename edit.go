@@ -35,6 +35,7 @@ type lineEditor struct {
 	reflows    bool            // the terminal wraps lines anew when it is resized
 	recall     func() []string // the history, oldest first
 	complete   completer       // nil without one
+	news       func() []string // lines for the person that have come meanwhile; nil without any
 }
 
 // editSession is one call of readLine.
@@ -273,6 +274,12 @@ func (s *editSession) heed(ctx context.Context) (deed editDeed, done bool, err e
 		}
 		return deedNone, true, errInterrupted
 	default:
+	}
+	if s.news != nil && s.paused == 0 && s.line.search == nil && !s.keys.pending() {
+		if lines := s.news(); len(lines) > 0 {
+			s.line.told = strings.TrimPrefix(s.line.told+"\n· "+strings.Join(lines, "\n· "), "\n")
+			return deedNone, true, nil
+		}
 	}
 	if cols, rows, ok := terminalSize(s.screen); ok && s.cols > 0 && (cols != s.cols || rows != s.rows) && s.paused == 0 {
 		return deedNone, true, nil // drawing takes it in

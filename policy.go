@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,6 +32,7 @@ const (
 	ruleHost       = "new host"
 	ruleAddress    = "address"
 	ruleArguments  = "arguments"
+	ruleToolSet    = "tool set"     // of a sub-agent: it was not given the tool
 	ruleUnknown    = "unknown tool" // of a forecast alone
 )
 
@@ -98,9 +100,13 @@ type policyConfig struct {
 	ScopedFlag bool // this front door takes --approve-scoped, so a hint may name it
 	Presets    []preset
 	Root       string
-	Show       func(string)
+	Show       func(ctx context.Context, line string)
 	Redact     func(string) string
 	SavePreset func(ctx context.Context, ps preset) (preset, error)
+
+	// Turn waits until a question may be put, and gives the context to ask in and what ends it; errNobodyAsked where it never may. nil: one
+	// after the other.
+	Turn func(ctx context.Context) (context.Context, func(), error)
 }
 
 // policy decides calls. It is safe for concurrent use; one question is asked at a time.
@@ -195,7 +201,11 @@ func (p *policy) approve(ctx context.Context, r policyRequest) (decision, error)
 		}
 	}
 	if d.Allow && d.Shown && p.cfg.Show != nil {
-		p.cfg.Show(p.shownLine(r))
+		line := p.shownLine(r)
+		if who := askerOf(ctx).Name; who != "" {
+			line = p.redact(visibleLine(who)) + " " + line
+		}
+		p.cfg.Show(ctx, line)
 	}
 	return d, nil
 }
@@ -409,12 +419,18 @@ func (p *policy) ask(ctx context.Context, r policyRequest, refuse decision) (dec
 	if p.cfg.Prompter == nil {
 		return refuse, nil
 	}
-	select {
-	case p.asking <- struct{}{}:
-		defer func() { <-p.asking }()
-	case <-ctx.Done():
-		return decision{Rule: ruleRefused, Reason: "interrupted before an answer"}, context.Cause(ctx)
+	turn := p.cfg.Turn
+	if turn == nil {
+		turn = p.oneByOne
 	}
+	ctx, done, err := turn(ctx)
+	switch {
+	case errors.Is(err, errNobodyAsked):
+		return refuse, nil
+	case err != nil:
+		return decision{Rule: ruleRefused, Reason: "interrupted before an answer"}, err
+	}
+	defer done()
 	d, why := p.judge(&r)
 	if why == "" {
 		return d, nil
@@ -423,6 +439,7 @@ func (p *policy) ask(ctx context.Context, r policyRequest, refuse decision) (dec
 	if err != nil {
 		return decision{Rule: ruleArguments, Reason: err.Error()}, nil
 	}
+	c.Asker = p.redact(askerOf(ctx).Name)
 	answer, err := p.cfg.Prompter.confirm(ctx, c)
 	if err != nil {
 		return decision{Rule: ruleRefused, Reason: "there was no answer"}, fmt.Errorf("ask about %s: %w", r.Tool, err)
@@ -431,6 +448,16 @@ func (p *policy) ask(ctx context.Context, r policyRequest, refuse decision) (dec
 		return decision{Rule: ruleRefused, Reason: "the answer was none of those offered"}, nil
 	}
 	return p.settle(ctx, r, answer), nil
+}
+
+// oneByOne is the turn of questions where nobody else sees to it.
+func (p *policy) oneByOne(ctx context.Context) (context.Context, func(), error) {
+	select {
+	case p.asking <- struct{}{}:
+		return ctx, func() { <-p.asking }, nil
+	case <-ctx.Done():
+		return ctx, nil, context.Cause(ctx)
+	}
 }
 
 // settle turns an answer into a decision and remembers what it grants.
@@ -454,7 +481,7 @@ func (p *policy) settle(ctx context.Context, r policyRequest, answer consentAnsw
 		if err != nil {
 			d.Reason = "it runs now, but the preset was not saved: " + err.Error()
 			if p.cfg.Show != nil {
-				p.cfg.Show(p.redact(visibleLine(d.Reason)))
+				p.cfg.Show(ctx, p.redact(visibleLine(d.Reason)))
 			}
 			return d
 		}

@@ -46,6 +46,7 @@ type consent struct {
 	Digest  string
 	Choices []consentChoice
 	Danger  []string
+	Asker   string // who asks, if it is not the agent that the person talks to
 }
 
 // consentLine is one thing shown. Label is tai's own word for it and stands once for neighbours that share it; Name and
@@ -98,6 +99,9 @@ func (c consent) choices(width int) []consentChoice {
 // no line is wider than the screen, nothing in it is a control or hidden character, and the choices come last.
 func renderConsent(c consent, width int) string {
 	r := consentRender{width: width}
+	if c.Asker != "" {
+		r.own(c.Asker + " asks:")
+	}
 	r.own(c.Title)
 	label := ""
 	for _, l := range c.Lines {

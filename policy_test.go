@@ -84,7 +84,7 @@ func TestPOL01Table(t *testing.T) {
 		mode, kind, _ := strings.Cut(row, " ")
 		for col, w := range want {
 			var lines []string
-			c := policyConfig{Mode: approvalMode(mode), Show: func(s string) { lines = append(lines, s) }}
+			c := policyConfig{Mode: approvalMode(mode), Show: func(_ context.Context, s string) { lines = append(lines, s) }}
 			switch col {
 			case 1:
 				c.Presets = []preset{{ID: "p-3f2a", Effect: "allow", Tool: "file_*"}}
@@ -430,7 +430,7 @@ func TestPolicyOneQuestion(t *testing.T) {
 
 func TestPolicyShownLine(t *testing.T) {
 	var got string
-	p := newPolicy(policyConfig{Mode: modeAllow, Show: func(s string) { got = s }, Redact: func(s string) string { return strings.ReplaceAll(s, "hunter22", "[secret:PW]") }})
+	p := newPolicy(policyConfig{Mode: modeAllow, Show: func(_ context.Context, s string) { got = s }, Redact: func(s string) string { return strings.ReplaceAll(s, "hunter22", "[secret:PW]") }})
 	policyTestDecide(t, p, policyRequest{Tool: "mcp:a/b\x1b", Args: json.RawMessage("{\"x\" : \"hunter22\u202e\"}")})
 	if got != `runs mcp:a/b\u001b {"x":"[secret:PW]<U+202E>"}` {
 		t.Errorf("%q", got)

@@ -41,6 +41,8 @@ func (r *repl) loop(ctx context.Context) error {
 			return err
 		}
 	}
+	r.desk.attend(true)
+	defer r.desk.attend(false)
 	for interrupted := false; ; {
 		typed, err := r.lines.next(ctx)
 		switch line := strings.TrimSpace(typed); {
@@ -58,11 +60,25 @@ func (r *repl) loop(ctx context.Context) error {
 		case line == "/exit" || line == "/quit":
 			return nil
 		case line != "":
+			r.attend(ctx) // whoever has waited for this line to be done
 			r.lines.keep(ctx, typed)
 			r.handleLine(ctx, line)
 			r.lines.done(ctx, typed)
 		}
+		r.attend(ctx)
 		interrupted = false
+	}
+}
+
+// attend shows what the background has to tell and puts its questions, one after the other. An interrupt gives up one question.
+func (r *repl) attend(ctx context.Context) {
+	for more := true; more; {
+		for _, line := range r.desk.told() {
+			r.showLine(line)
+		}
+		one, stop := signal.NotifyContext(ctx, os.Interrupt)
+		more = r.desk.serve(one)
+		stop()
 	}
 }
 

@@ -362,10 +362,16 @@ func procLine(i procInfo) string {
 	ran := (time.Duration(i.Ran) * time.Millisecond).Round(100 * time.Millisecond)
 	state := fmt.Sprintf("%s for %s", i.State, ran)
 	if i.State != procRunning {
-		state = fmt.Sprintf("%s after %s, %s", i.State, ran, i.Status)
+		state = fmt.Sprintf("%s after %s", i.State, ran)
+	}
+	if i.Status != "" {
+		state += ", " + visibleLine(i.Status)
 	}
 	if i.Pid > 0 {
 		state += fmt.Sprintf(", pid %d", i.Pid)
+	}
+	if i.What != "command" {
+		return fmt.Sprintf("%s %s: %s", name, state, brief(visibleLine(i.Command), 200))
 	}
 	return fmt.Sprintf("%s %s, %d bytes of output: %s", name, state, i.Bytes, brief(visibleLine(i.Command), 200))
 }

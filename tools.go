@@ -63,9 +63,23 @@ type toolCall struct {
 	Origin     string // repl, cli, http, mcp, agent
 	Profile    string
 	Session    string
-	outside    bool     // the policy allowed a path outside the root; set by dispatchNative alone
-	asked      bool     // a person was shown this very call and agreed; set there too
-	reach      netReach // how far into the network the policy allowed it; set there too
+	Turn       *toolTurn // nil outside a turn
+	outside    bool      // the policy allowed a path outside the root; set by dispatchNative alone
+	asked      bool      // a person was shown this very call and agreed; set there too
+	reach      netReach  // how far into the network the policy allowed it; set there too
+}
+
+// toolTurn is the turn that a call is part of: what it has left for a tool that asks a model itself, and how it tells the person something.
+type toolTurn struct {
+	Steps  int          // replies of the model
+	Tokens int          // output tokens; -1 is no bound
+	Tell   func(string) // shows a line while the call runs
+}
+
+// toolSpent is what a call took of its turn's bounds. Given are output tokens that work in the background may still use.
+type toolSpent struct {
+	Usage        chatUsage
+	Steps, Given int
 }
 
 // toolResult is what a call came to. Rule is set when it was refused, Record when the text was too long and is kept there.
@@ -82,6 +96,7 @@ type toolResult struct {
 	Shown      string            // what the person is shown of it as it stands, in lines
 	Found      []string          // names of tools to be offered from now on
 	Anew       bool              // there are other tools now: those to be offered are chosen anew
+	Spent      toolSpent         // on a model
 }
 
 // sourceTool is one tool of a toolSource. Its Name is what a model calls it by; Server and Tool say where it comes from. Hash, if any, changes
