@@ -95,6 +95,7 @@ type subAgent struct {
 	doing   string // the tool that runs
 	session string
 	steps   int
+	deeper  int // steps of those that it waited for
 	usage   chatUsage
 	said    string // what the model said last
 	answer  string
@@ -300,7 +301,7 @@ func (s *subAgent) run(ctx context.Context, c agentConfig) {
 func (s *subAgent) before(res turnResult) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.session, s.steps, s.usage, s.doing = res.Session, res.Steps, res.Usage, ""
+	s.session, s.steps, s.deeper, s.usage, s.doing = res.Session, res.Steps, res.Below, res.Usage, ""
 	if s.asked {
 		return errSubStopped
 	}
@@ -310,7 +311,9 @@ func (s *subAgent) before(res turnResult) error {
 // finish puts down what it came to. cause says why its context ended, nil if it did not.
 func (s *subAgent) finish(res turnResult, err, cause error) {
 	s.mu.Lock()
-	s.steps, s.usage, s.session = max(s.steps, res.Steps), res.Usage, cmp.Or(res.Session, s.session)
+	if res.Session != "" { // else nothing came of it, or tai itself fell over
+		s.steps, s.deeper, s.usage, s.session = res.Steps, res.Below, res.Usage, res.Session
+	}
 	s.doing, s.ended = "", s.host.cfg.Now()
 	switch {
 	case err == nil:
@@ -320,7 +323,7 @@ func (s *subAgent) finish(res turnResult, err, cause error) {
 		if errors.Is(cause, errSubClosing) {
 			s.fault = "tai ended before it was done"
 		}
-	case errors.Is(err, errTurnInterrupted):
+	case errors.Is(err, errTurnInterrupted) || errors.Is(err, context.Canceled):
 		s.state, s.fault = subInterrupted, "the turn that it belongs to was interrupted"
 	default:
 		s.state, s.fault = subFailed, err.Error()
@@ -370,6 +373,13 @@ func (s *subAgent) report() subReport {
 		r.Doing = "waits for an answer of the person"
 	}
 	return r
+}
+
+// spent is what it took of the turn that waited for it.
+func (s *subAgent) spent() toolSpent {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return toolSpent{Usage: s.usage, Steps: s.steps + s.deeper}
 }
 
 // account is one clause about how far it got.

@@ -103,7 +103,11 @@ func (d *desk) called(ctx, until context.Context, ok bool, t *deskTicket) (conte
 		return ctx, nil, errNobodyAsked
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(until, func() { cancel(context.Cause(until)) })
+	give := func() { cancel(context.Cause(until)) }
+	stop := context.AfterFunc(until, give)
+	if until.Err() != nil {
+		give()
+	}
 	end := func() {
 		stop()
 		cancel(nil)

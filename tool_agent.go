@@ -98,9 +98,7 @@ func (s agentScope) run(ctx context.Context, c toolCall) (toolResult, error) {
 	}
 	if !args.Background {
 		r := sub.result()
-		report := sub.report()
-		r.IsError = report.State != subDone
-		r.Spent = toolSpent{Usage: chatUsage{Input: report.Usage.Input, Output: report.Usage.Output}, Steps: report.Steps}
+		r.IsError, r.Spent = sub.report().State != subDone, sub.spent()
 		return r, nil
 	}
 	report := sub.report()
