@@ -24,6 +24,7 @@ const (
 	subStopTime = 5 * time.Second  // for one whose context has ended to be gone
 	subSaidMax  = 8 << 10          // bytes of what one said last that are told where it has no answer
 	subTaskMax  = 60               // bytes of its task in its name
+	subLineMax  = 160              // bytes of what a line about it quotes
 )
 
 // The states of a sub-agent.
@@ -50,6 +51,7 @@ type subConfig struct {
 	Tell     func(line string)    // a line for the person about one that runs in the background
 	Asking   func(id string) bool // it waits for an answer of the person; may be nil
 	Attended func() bool          // a person can be asked for one in the background; nil is no
+	Redact   func(string) string  // takes known secrets out of what is cut
 	Now      func() time.Time
 }
 
@@ -128,6 +130,9 @@ type subUsage struct {
 }
 
 func newAgentHost(c subConfig) *agentHost {
+	if c.Redact == nil {
+		c.Redact = func(s string) string { return s }
+	}
 	return &agentHost{cfg: c, spent: map[string][]agentSpent{}}
 }
 
@@ -155,7 +160,7 @@ func (s *subAgent) below(other *subAgent) bool {
 
 // name is how questions name it.
 func (s *subAgent) name() string {
-	return fmt.Sprintf("agent %s (%s)", s.id, strconv.Quote(clip(subLine(s.task), subTaskMax)))
+	return fmt.Sprintf("agent %s (%s)", s.id, strconv.Quote(clip(subLine(s.host.cfg.Redact(s.task)), subTaskMax)))
 }
 
 func subLine(s string) string {
@@ -338,7 +343,7 @@ func (s *subAgent) finish(res turnResult, err, cause error) {
 func (s *subAgent) closing() string {
 	r := s.report()
 	rest := cmp.Or(subLine(r.Answer), r.Error)
-	return fmt.Sprintf("%s %s: %s", s.name(), r.account(), brief(visibleLine(rest), 160))
+	return fmt.Sprintf("%s %s: %s", s.name(), r.account(), brief(visibleLine(rest), subLineMax))
 }
 
 // over reports whether it has ended.
@@ -354,17 +359,18 @@ func (s *subAgent) over() bool {
 // report says how it is.
 func (s *subAgent) report() subReport {
 	asking := s.host.cfg.Asking != nil && s.host.cfg.Asking(s.id)
+	redact := s.host.cfg.Redact
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := subReport{ID: s.id, State: s.state, Task: clip(s.task, subSaidMax), Session: s.session, Background: s.background, Steps: s.steps, MaxSteps: s.bounds.Steps,
-		Usage: subUsage{s.usage.Input, s.usage.Output}, Answer: s.answer, Error: s.fault, Started: s.started.UTC()}
+	r := subReport{ID: s.id, State: s.state, Task: clip(redact(s.task), subSaidMax), Session: s.session, Background: s.background, Steps: s.steps, MaxSteps: s.bounds.Steps,
+		Usage: subUsage{s.usage.Input, s.usage.Output}, Answer: redact(s.answer), Error: redact(s.fault), Started: s.started.UTC()}
 	if s.parent != nil {
 		r.Parent = s.parent.id
 	}
 	if r.State != subRunning {
 		r.Ran = s.ended.Sub(s.started).Milliseconds()
 		if r.State != subDone {
-			r.Said = s.said
+			r.Said = clip(redact(s.said), subSaidMax)
 		}
 		return r
 	}
@@ -499,13 +505,13 @@ type subSink struct {
 }
 
 func (k *subSink) textDelta(text string) {
-	if k.text.Len() < subSaidMax {
+	if k.text.Len() < 2*subSaidMax { // more than is told, so that no secret is cut where it would not be known
 		k.text.WriteString(text)
 	}
 	k.s.mu.Lock()
 	defer k.s.mu.Unlock()
 	if said := k.text.String(); spokenText(said) != "" {
-		k.s.said = clip(said, subSaidMax)
+		k.s.said = said
 	}
 }
 
@@ -520,21 +526,21 @@ func (k *subSink) toolStarted(c chatToolCall) {
 	k.s.mu.Lock()
 	k.s.doing = "runs " + c.Name
 	k.s.mu.Unlock()
-	k.tell(c.Name + " " + clip(c.Args, 160))
+	k.tell(visibleLine(c.Name) + " " + clip(visibleLine(k.s.host.cfg.Redact(c.Args)), subLineMax))
 }
 
 func (k *subSink) toolFinished(c chatToolCall, r toolResult, _ time.Duration) {
 	switch {
 	case r.Rule != "":
-		k.tell(c.Name + " refused (" + r.Rule + ")")
+		k.tell(visibleLine(c.Name) + " refused (" + r.Rule + ")")
 	case r.IsError:
-		k.tell(c.Name + " failed")
+		k.tell(visibleLine(c.Name) + " failed")
 	}
 }
 
 func (k *subSink) notice(text string) {
 	if k.s.tell == nil {
-		k.s.host.cfg.Tell(k.s.name() + ": " + brief(visibleLine(text), 200))
+		k.s.host.cfg.Tell(k.s.name() + ": " + brief(visibleLine(k.s.host.cfg.Redact(text)), subLineMax))
 		return
 	}
 	k.tell(text)

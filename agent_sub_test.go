@@ -97,7 +97,8 @@ func newSubRig(t *testing.T, mode approvalMode, subs map[string][]subStep, steps
 	t.Helper()
 	r := &subRig{subs: &subScripts{steps: subs}, told: make(chan string, 100), procs: newProcManager(time.Now)}
 	var box *toolsBox
-	r.host = newAgentHost(subConfig{Now: time.Now, Tell: func(s string) { r.told <- s }, Open: func(context.Context) (agentConfig, error) {
+	mask := func(s string) string { return strings.ReplaceAll(s, "hush-hush-1", "[secret:TOKEN]") }
+	r.host = newAgentHost(subConfig{Now: time.Now, Redact: mask, Tell: func(s string) { r.told <- s }, Open: func(context.Context) (agentConfig, error) {
 		return agentConfig{Model: r.subs, ModelName: "m-2", Store: box.vault, System: "sys", Profile: "default"}, nil
 	}})
 	r.procs.join(r.host)
@@ -625,5 +626,27 @@ func TestAgentSubFork(t *testing.T) {
 	}
 	if log := rig.box.subLog(t); !strings.HasPrefix(log[0], "#1 requested echo < turn") {
 		t.Errorf("%q", log)
+	}
+}
+
+// What is told of an agent is masked before it is cut, and never makes a second line.
+func TestAgentSubLinesMasked(t *testing.T) {
+	secret := "hush-hush-1"
+	task := strings.Repeat("t", subTaskMax-5) + secret
+	rig := newSubRig(t, modeDanger, map[string][]subStep{task: {subCalls(strings.Repeat("s", subSaidMax-5)+secret, "none", `{"a":"`+strings.Repeat("x", subLineMax-11)+secret+`",`+"\n"+`"b":1}`), subFails(errors.New("no more, " + secret))}},
+		agentWants(chatToolCall{"p1", "agent_run", `{"task":"` + task + `","background":false}`}), agentSays("ok"))
+	if _, err := rig.runTurn(t.Context(), "go"); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := rig.host.find(nil, "a-1")
+	r := s.report()
+	all := append(slices.Clone(rig.sink.events), s.name(), s.closing(), r.Said, r.Error, r.Task)
+	for _, text := range all {
+		if strings.Contains(text, "hush") || strings.Contains(text, "notice") && strings.Contains(text, "\n") {
+			t.Errorf("told %q", text)
+		}
+	}
+	if !strings.Contains(strings.Join(all, " "), "notice a-1 · none ") || r.Error != "no more, [secret:TOKEN]" {
+		t.Errorf("told %q", all)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // newAgents makes the host of the sub-agents of this run.
 func (a *app) newAgents() *agentHost {
-	c := subConfig{Open: a.openAgent, Tell: a.tellBackground, Now: a.out.Now}
+	c := subConfig{Open: a.openAgent, Tell: a.tellBackground, Now: a.out.Now, Redact: a.redact}
 	if a.desk != nil {
 		c.Asking, c.Attended = a.desk.asking, a.desk.attended
 	}
