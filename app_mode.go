@@ -138,7 +138,7 @@ func (a *app) planReviewer() planReviewer {
 	if a.console == nil {
 		return nil
 	}
-	d := planDesk{console: a.console, mask: a.redact}
+	d := planDesk{desk: a.desk}
 	if a.out.Getenv("VISUAL") != "" || a.out.Getenv("EDITOR") != "" {
 		if argv, err := editorArgv(a.goos, a.out.Getenv); err == nil {
 			d.editor = argv
@@ -153,6 +153,11 @@ func (a *app) hiddenLine() func(context.Context, string) (string, error) {
 		return nil
 	}
 	return func(ctx context.Context, prompt string) (string, error) {
+		ctx, done, err := a.desk.turn(ctx)
+		if err != nil {
+			return "", fmt.Errorf("ask for the value: %w", err)
+		}
+		defer done()
 		line, err := readHidden(ctx, a.console.in, a.console.out, prompt)
 		if err != nil {
 			return "", fmt.Errorf("ask for the value: %w", err)

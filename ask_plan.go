@@ -16,13 +16,17 @@ const (
 
 // planDesk is where a person looks at plans. editor is the command line of their editor, nil where they have named none. It implements planReviewer.
 type planDesk struct {
-	*console
+	*desk
 	editor []string
-	mask   func(string) string
 }
 
 // review asks until the plan is agreed on or refused. Known secrets are taken out before it is shown.
 func (d planDesk) review(ctx context.Context, plan string) (planAnswer, error) {
+	ctx, done, err := d.turn(ctx)
+	if err != nil {
+		return planAnswer{}, fmt.Errorf("ask about the plan: %w", err)
+	}
+	defer done()
 	first := d.mask(plan)
 	for now := first; ; {
 		a, err := d.confirm(ctx, d.question(now, now != first))
