@@ -122,7 +122,7 @@ func manyRows() []manyRow {
 		{tool: "policy_check", args: `{"tool":"shell_run","args":{"command":"rm -rf /"}}`, want: `decision|: (allow|deny)`},
 		{tool: "model_list", args: `{}`, want: `m-1`},
 		{tool: "session_search", args: `{"query":"sums"}`, want: `(s-\w+)`, keep: "session"},
-		{tool: "session_read", args: `{"id":"{session}","limit":1}`, want: `put the sums right`},
+		{tool: "session_read", args: `{"id":"{session}","limit":1}`, want: `look at the sums`},
 		{tool: "usage_report", args: `{}`, want: `m-1`},
 		{tool: "audit_query", args: `{"tool":"git_commit"}`, want: `git_commit`},
 		{tool: "audit_verify", args: `{}`, want: `(?i)good|intact|ok`},
@@ -130,8 +130,9 @@ func manyRows() []manyRow {
 }
 
 const (
-	manyTask  = "put the sums right"
-	manyLeast = 25 // tools that the session uses at least
+	manyTask   = "put the sums right"
+	manyBefore = "look at the sums" // what a session before it is about
+	manyLeast  = 45                 // tools that the session uses at least
 )
 
 // manyRepo makes a small repository with a history, a database and a table.
@@ -197,6 +198,9 @@ type manyWalk struct {
 }
 
 func (w *manyWalk) answer(task string, n int, msgs []taskMessage) []string {
+	if task == manyBefore {
+		return taskSays("They subtract.")
+	}
 	if task == "count the files" {
 		if n == 0 {
 			return taskCalls("s1", "file_find", `{"pattern":"*"}`)
@@ -244,6 +248,9 @@ func TestTaskManyTools(t *testing.T) {
 	}
 	model := newTaskModel(t, w.answer)
 	r.env = []string{"TAI_BASE_URL=" + model.URL + "/v1", "TAI_MODEL=m-1", "SHOP_KEY=made-up-shop-key-1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_NOSYSTEM=1"}
+	if out := r.tai(manyBefore).ok(); out != "They subtract.\n" {
+		t.Errorf("the session before: %q", out)
+	}
 	session := r.tai("--yolo", "--max-steps", "200", manyTask)
 	session.hides("made-up-shop-key-1")
 	if out := session.ok(); out != "The sums are right.\n" {
@@ -273,7 +280,7 @@ func TestTaskManyTools(t *testing.T) {
 		t.Errorf("no run log has the calls: %+v", runs)
 	}
 	list := cliJSON[struct{ Sessions []sessionJSON }](r.tai("session", "list", "--json")).Sessions
-	if len(list) != 1 || list[0].Title != manyTask {
+	if len(list) != 2 || list[0].Title != manyTask || list[1].Title != manyBefore {
 		t.Errorf("sessions %+v", list)
 	}
 }
