@@ -416,6 +416,8 @@ func (a *app) lookupEnv(name string) (string, bool) {
 }
 
 // redact takes every known secret out of a text.
+//
+//go:noinline for size: it is called in many places
 func (a *app) redact(s string) string { return a.known.text(s) }
 
 // close ends the sub-agents, the background commands, the servers, the run log and the vault, in this order.

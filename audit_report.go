@@ -186,7 +186,7 @@ func (r *reportRun) listed() (rows []*reportCall, all bool) {
 			fine = append(fine, c)
 		}
 	}
-	slices.SortStableFunc(fine, func(a, b *reportCall) int { return cmp.Compare(b.took, a.took) })
+	sortBy(fine, func(a, b *reportCall) int { return cmp.Compare(b.took, a.took) })
 	return append(rows, fine[:min(len(fine), reportRowsMax-len(rows))]...), false
 }
 
@@ -260,7 +260,7 @@ func (r *reportRun) groups(name func(*reportCall) (string, bool)) []*reportGroup
 	for _, g := range list {
 		slices.Sort(g.took)
 	}
-	slices.SortStableFunc(list, func(a, b *reportGroup) int {
+	sortBy(list, func(a, b *reportGroup) int {
 		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(b.calls, a.calls), strings.Compare(a.name, b.name))
 	})
 	return list

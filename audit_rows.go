@@ -77,7 +77,7 @@ func (s auditScan) run(ctx context.Context) (seen auditSeen, err error) {
 	if err != nil {
 		return seen, err
 	}
-	slices.SortFunc(logs, func(a, b auditRunInfo) int { return b.latest.Compare(a.latest) })
+	sortBy(logs, func(a, b auditRunInfo) int { return b.latest.Compare(a.latest) })
 	inner, cancel := context.WithTimeout(ctx, auditScanTime)
 	defer cancel()
 	for _, log := range logs {

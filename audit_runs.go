@@ -69,7 +69,7 @@ func listAudit(heads []auditHead, limit int, dirs ...string) (runs []auditRunInf
 		}
 		all = append(all, r)
 	}
-	slices.SortStableFunc(all, func(a, b auditRunInfo) int { return b.latest.Compare(a.latest) })
+	sortBy(all, func(a, b auditRunInfo) int { return b.latest.Compare(a.latest) })
 	for _, r := range all {
 		if len(runs) == limit && !r.latest.After(runs[limit-1].Started) {
 			break // nor did any after it begin later

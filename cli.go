@@ -71,6 +71,8 @@ func (e *cliError) Error() string { return e.Message }
 
 func (e *cliError) Unwrap() error { return e.err }
 
+//
+//go:noinline for size: it is called in many places
 func usageError(hint, format string, args ...any) error {
 	return &cliError{Exit: exitUsage, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
@@ -229,6 +231,8 @@ func (e *cliError) json() jsonFailure {
 }
 
 // writeJSON writes one document and a line end.
+//
+//go:noinline for size: it is called in many places
 func writeJSON(w io.Writer, v any) error { return encodeJSON(w, v, "  ") }
 
 // writeJSONLine writes one document as one line.

@@ -126,7 +126,7 @@ func (c *invocation) grantPresets(ctx context.Context, ps preset) ([]preset, err
 	if len(out) == 0 {
 		return nil, &cliError{Exit: exitRefused, Rule: "pin", Message: fmt.Sprintf("no granted tool is %s with that definition", quoteClip(ps.Tool)), Hint: "tai mcp tools shows the tools and their state, tai mcp grant approves one"}
 	}
-	slices.SortFunc(out, func(a, b preset) int { return strings.Compare(a.Tool, b.Tool) })
+	sortBy(out, func(a, b preset) int { return strings.Compare(a.Tool, b.Tool) })
 	return out, nil
 }
 

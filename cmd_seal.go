@@ -102,7 +102,7 @@ func (c *invocation) fillStatus(ctx context.Context, doc *vaultStatus) error {
 	for table, n := range info.Values {
 		doc.Values = append(doc.Values, sealedCount{table, n[0], n[1]})
 	}
-	slices.SortFunc(doc.Values, func(a, b sealedCount) int { return strings.Compare(a.Table, b.Table) })
+	sortBy(doc.Values, func(a, b sealedCount) int { return strings.Compare(a.Table, b.Table) })
 	return nil
 }
 

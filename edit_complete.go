@@ -42,7 +42,7 @@ func (c candidate) shown() string {
 
 // sorted orders candidates, each once, and bounds their number.
 func (c completion) sorted() completion {
-	slices.SortFunc(c.list, func(a, b candidate) int { return strings.Compare(a.text, b.text) })
+	sortBy(c.list, func(a, b candidate) int { return strings.Compare(a.text, b.text) })
 	c.list = slices.CompactFunc(c.list, func(a, b candidate) bool { return a.text == b.text })
 	c.list = c.list[:min(len(c.list), completeMax)]
 	return c

@@ -190,7 +190,7 @@ func editAnchored(text string, edits []anchoredEdit) (string, error) {
 		}
 		return "", fmt.Errorf("nothing was changed, as the file is no longer what was read: %s%s", strings.Join(stale, "; "), more)
 	}
-	slices.SortStableFunc(spans, func(a, b lineSpan) int {
+	sortBy(spans, func(a, b lineSpan) int {
 		if a.from != b.from {
 			return a.from - b.from
 		}

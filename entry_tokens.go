@@ -238,7 +238,7 @@ func putTexts(e serverEntry, tokens []entryToken, texts []string) serverEntry {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int { return tokens[b].Span.start - tokens[a].Span.start }) // the last first: places before it stay
+	sortBy(order, func(a, b int) int { return tokens[b].Span.start - tokens[a].Span.start }) // the last first: places before it stay
 	for _, i := range order {
 		t := tokens[i]
 		old := fieldText(e, t.Field)

@@ -12,9 +12,13 @@ import (
 // visible returns s with every character that could move a cursor, reorder or hide text written out: control characters as
 // \u001b, format characters (bidirectional, zero width, tags, byte order mark) as <U+202E>, bytes that are no UTF-8 as \xff.
 // Newline and tab stay.
+//
+//go:noinline for size: it is called in many places
 func visible(s string) string { return escapeText(s, true) }
 
 // visibleLine is visible for text that must stay on one line: newline, carriage return and tab are written as \n, \r and \t.
+//
+//go:noinline for size: it is called in many places
 func visibleLine(s string) string { return escapeText(s, false) }
 
 func escapeText(s string, lines bool) string {
@@ -157,6 +161,8 @@ func quoteLine(words []string) string {
 }
 
 // plural counts things: 1 tool, 2 tools.
+//
+//go:noinline for size: it is called in many places
 func plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

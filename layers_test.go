@@ -57,6 +57,7 @@ var layerOf = map[string]float64{
 	"sqlite_text.go": 0.05, "sys_memory.go": 0.0, "sys_memory_windows.go": 0.0, "sqlite_guard.go": 0.5, "sqlite_run.go": 3.1, "sqlite_file.go": 3.65, "sqlite_rows.go": 3.66, "tool_sqlite.go": 4.15, "table_infer.go": 0.1, "table_csv.go": 0.1, "table_load.go": 3.7, "table_json.go": 3.75, "tool_table.go": 4.2,
 	"vault_search.go": 1.05, "vault_messages.go": 1.08, "vault_memories.go": 1.15, "tool_memory.go": 4.12, "tool_session.go": 4.95, "audit_rows.go": 2.3, "tool_audit.go": 4.15, "tool_usage.go": 4.2, "cmd_memory.go": 6.25, "cmd_usage.go": 6.27,
 	"asking.go": 0.0, "tools_narrow.go": 4.45, "agent_sub.go": 5.2, "tool_agent.go": 5.3, "ask_desk.go": 5.85, "app_agents.go": 6.05,
+	"order.go": 0.0,
 	"main.go": 7,
 }
 

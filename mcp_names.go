@@ -23,7 +23,7 @@ type toolRef struct{ Server, Tool string }
 // it. taken holds the native names, which win.
 func bridgedNames(refs []toolRef, taken func(string) bool) (names map[toolRef]string, back map[string]toolRef) {
 	refs = slices.Clone(refs)
-	slices.SortFunc(refs, func(a, b toolRef) int {
+	sortBy(refs, func(a, b toolRef) int {
 		if c := strings.Compare(a.Server, b.Server); c != 0 {
 			return c
 		}

@@ -115,6 +115,8 @@ func executableExts(env []string, goos string) []string {
 }
 
 // bareError takes the path and the system call out of an error that is shown with the path already.
+//
+//go:noinline for size: it is called in many places
 func bareError(err error) error {
 	if pe, ok := errors.AsType[*os.PathError](err); ok {
 		return pe.Err

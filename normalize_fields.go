@@ -12,10 +12,14 @@ import (
 // confReport collects what the user should know about a text that was read.
 type confReport struct{ notes, warnings []string }
 
+//
+//go:noinline for size: it is called in many places
 func (r *confReport) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
 }
 
+//
+//go:noinline for size: it is called in many places
 func (r *confReport) warn(format string, args ...any) {
 	r.warnings = append(r.warnings, fmt.Sprintf(format, args...))
 }
@@ -54,6 +58,8 @@ type entryReader struct {
 	allow, deny             []string
 }
 
+//
+//go:noinline for size: it is called in many places
 func (r *entryReader) fault(format string, args ...any) {
 	r.faults = append(r.faults, fmt.Sprintf(format, args...))
 }

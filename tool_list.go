@@ -12,7 +12,6 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -207,7 +206,7 @@ func fileFind(ctx context.Context, w workspace, c toolCall, now func() time.Time
 	if ctx.Err() != nil {
 		return toolResult{}, ctx.Err()
 	}
-	slices.SortFunc(found, func(a, b listEntry) int { return strings.Compare(a.Path, b.Path) })
+	sortBy(found, func(a, b listEntry) int { return strings.Compare(a.Path, b.Path) })
 	return l.found(found, args.Limit)
 }
 

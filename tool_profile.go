@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -154,7 +153,7 @@ func (d profileDesk) list(ctx context.Context, c toolCall) (toolResult, error) {
 	for name, l := range d.limits {
 		limits = append(limits, profileLimit{name, l})
 	}
-	slices.SortFunc(limits, func(a, b profileLimit) int { return strings.Compare(a.Tool, b.Tool) })
+	sortBy(limits, func(a, b profileLimit) int { return strings.Compare(a.Tool, b.Tool) })
 	model, mode := d.model(ctx), d.mode()
 	var text strings.Builder
 	for _, p := range list {

@@ -173,7 +173,7 @@ func (s usageSource) addCalls(ctx context.Context, r *usageReport, since time.Ti
 		r.Rows = append(r.Rows, *l)
 	}
 	r.Total.DurationMS = math.Round(r.Total.DurationMS*1000) / 1000
-	slices.SortFunc(r.Rows, func(a, b usageLine) int { return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Name, b.Name)) })
+	sortBy(r.Rows, func(a, b usageLine) int { return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Name, b.Name)) })
 	if rest := seen.rest(); rest != "" {
 		r.Notes = append(r.Notes, rest)
 	}

@@ -350,6 +350,8 @@ func (v *vault) stamp(ctx context.Context) (vaultStamp, error) {
 }
 
 // view runs f on one consistent state of the vault, without the right to write.
+//
+//go:noinline for size: it is called in many places
 func (v *vault) view(ctx context.Context, f func(tx *sql.Tx) error) error {
 	return v.inTx(ctx, &sql.TxOptions{ReadOnly: true}, vaultSynced, f)
 }

@@ -88,6 +88,8 @@ type vaultReport struct {
 }
 
 // add notes one finding about count things.
+//
+//go:noinline for size: it is called in many places
 func (r *vaultReport) add(section, level string, count int, do, format string, args ...any) {
 	r.Problems = append(r.Problems, vaultFinding{section, level, fmt.Sprintf(format, args...), count, do, mending{}})
 }
@@ -112,7 +114,7 @@ func (r *vaultReport) addFault(section string, err error) {
 // settle gives the verdict, the worst findings first.
 func (r *vaultReport) settle() {
 	order := []string{findError, findWarning, findNote}
-	slices.SortStableFunc(r.Problems, func(a, b vaultFinding) int { return slices.Index(order, a.Level) - slices.Index(order, b.Level) })
+	sortBy(r.Problems, func(a, b vaultFinding) int { return slices.Index(order, a.Level) - slices.Index(order, b.Level) })
 	r.Tables, r.Problems = orEmpty(r.Tables), orEmpty(r.Problems)
 	if r.State != "" {
 		return

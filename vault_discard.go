@@ -138,8 +138,8 @@ func findLost(ctx context.Context, tx *sql.Tx, s *sealer, l *lostValues) error {
 	for _, s := range servers {
 		l.Servers = append(l.Servers, *s)
 	}
-	slices.SortFunc(l.Servers, func(a, b lostServer) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortFunc(l.Secrets, func(a, b secretInfo) int { return strings.Compare(a.Profile+"/"+a.Name, b.Profile+"/"+b.Name) })
+	sortBy(l.Servers, func(a, b lostServer) int { return strings.Compare(a.Name, b.Name) })
+	sortBy(l.Secrets, func(a, b secretInfo) int { return strings.Compare(a.Profile+"/"+a.Name, b.Profile+"/"+b.Name) })
 	public, err := readPublicKey(ctx, tx)
 	if err != nil && !errors.Is(err, errNotFound) {
 		return err

@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"errors"
 	"math"
-	"slices"
 	"time"
 )
 
@@ -131,7 +130,7 @@ func matchMessages(ctx context.Context, tx *sql.Tx, terms []string) (found []mes
 	for row, score := range scores {
 		found = append(found, messageMatch{row, score})
 	}
-	slices.SortFunc(found, func(a, b messageMatch) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.row, a.row)) })
+	sortBy(found, func(a, b messageMatch) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.row, a.row)) })
 	return found, nil
 }
 
