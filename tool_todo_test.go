@@ -50,6 +50,9 @@ func TestTodoBelongsToTheSession(t *testing.T) {
 		}
 		return lastTodo(rows)
 	}
+	if rig.Tools.reading(toolCall{Name: "todo_write", Args: json.RawMessage(`{"items":[]}`)}) {
+		t.Error("two lists of one reply may be written at the same time, though the second counts")
+	}
 	say := func(text string) {
 		t.Helper()
 		if _, err := rig.runTurn(t.Context(), text); err != nil {

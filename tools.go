@@ -193,10 +193,11 @@ func (t *toolbox) dispatch(ctx context.Context, c toolCall) (toolResult, error) 
 	return t.dispatchNative(ctx, c)
 }
 
-// reading reports whether the call only reads and asks nobody, so that it may run beside others of its kind.
+// reading reports whether the call only reads and asks nobody, so that it may run beside others of its kind. What keeps something without being
+// destructive, as a note, is no such call: of two the second counts.
 func (t *toolbox) reading(c toolCall) bool {
 	e := t.byName[c.Name]
-	if e == nil || e.tool.unattended != nil {
+	if e == nil || e.tool.unattended != nil || !e.tool.Hints.ReadOnly && !e.tool.Hints.Destructive {
 		return false
 	}
 	req := e.request(c, "")
