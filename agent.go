@@ -129,6 +129,13 @@ type turnResult struct {
 func (r turnResult) output() int { return r.Usage.Output + r.given }
 
 func newAgent(c agentConfig) *agent {
+	a := &agent{keptOut: map[string]bool{}, ids: map[string]bool{}}
+	a.configure(c)
+	return a
+}
+
+// configure gives the agent what it is to work with from its next turn on. The conversation stays.
+func (a *agent) configure(c agentConfig) {
 	if c.Bounds.Steps <= 0 {
 		c.Bounds.Steps = agentMaxSteps
 	}
@@ -138,7 +145,7 @@ func newAgent(c agentConfig) *agent {
 	if c.Window <= 0 {
 		c.Window = agentWindow
 	}
-	return &agent{agentConfig: c, keptOut: map[string]bool{}, ids: map[string]bool{}}
+	a.agentConfig = c
 }
 
 // resume goes on with a kept session, from its last compaction on. Calls without a result, as a killed tai leaves them, get one that says so; no

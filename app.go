@@ -41,9 +41,6 @@ const (
 	storeWrite          // creates the vault if need be
 )
 
-// originHTTP is the origin of a run that serves over HTTP.
-const originHTTP = auditOriginHTTP
-
 // app is one run. Its parts are made when first needed; close ends them.
 type app struct {
 	out         outside
@@ -60,7 +57,7 @@ type app struct {
 	root        string
 	profileFlag string
 	profileNow  atomic.Pointer[string] // that the run was switched to, nil for none
-	origin      string                 // repl, cli or http, for the run log
+	origin      string                 // repl, cli, http or mcp, for the run log
 	use         storeUse
 
 	signing    atomic.Bool // the seal is opened for the key that signs the run log
@@ -85,6 +82,7 @@ type app struct {
 	storeErr error
 	empty    *vault // the one in memory that store was before, nil if it was none
 	tools    *toolbox
+	foretold *toolbox        // what policy_check judges by where more than the native tools is served; nil: tools
 	natives  map[string]bool // names of the native tools; nil before they were asked for
 }
 
@@ -97,7 +95,7 @@ func openApp(out outside, flags map[string][]string, use storeUse, origin string
 	a.outTerminal, a.errTerminal = writerIsTerminal(out.Stdout), writerIsTerminal(out.Stderr)
 	in, isFile := out.Stdin.(*os.File)
 	a.inTerminal = isFile && isTerminal(in)
-	a.person = a.inTerminal && a.errTerminal && origin != originHTTP // nobody sits behind a served call
+	a.person = a.inTerminal && a.errTerminal && !a.serves() // nobody sits behind a served call
 	get := func(name string) string {
 		if v := flags[name]; len(v) > 0 {
 			return v[len(v)-1]
@@ -121,7 +119,7 @@ func openApp(out outside, flags map[string][]string, use storeUse, origin string
 	a.http = newHTTPClient(httpClientConfig{Env: out.Getenv})
 	a.web = newWebFetcher(webFetcherConfig{Env: out.Getenv})
 	a.audit = newAuditLog(auditConfig{
-		Dir: filepath.Join(a.home, "runs"), Origin: origin, Now: out.Now, Redact: a.redact, Heads: a.putHead,
+		Dir: a.runFolder(), Origin: origin, Now: out.Now, Redact: a.redact, Heads: a.putHead,
 		Warn: func(line string) { fmt.Fprintln(a.stderr, "tai: "+visibleLine(a.redact(line))) },
 	})
 	if a.policy, err = a.newPolicy(flags, get); err != nil {
@@ -134,6 +132,17 @@ func openApp(out outside, flags map[string][]string, use storeUse, origin string
 	return a, nil
 }
 
+// serves reports a run whose calls come from others.
+func (a *app) serves() bool { return a.origin == originHTTP || a.origin == originMCP }
+
+// runFolder is where this run is logged: a governed workspace keeps what was done in it.
+func (a *app) runFolder() string {
+	if a.origin == originMCP {
+		return filepath.Join(a.policyFolder(), "runs")
+	}
+	return filepath.Join(a.home, "runs")
+}
+
 // newPolicy takes the mode from the command line, else from the workspace, else prompt. A wider mode or an allow preset of the
 // workspace counts only if the vault holds that file's hash; what narrows always counts.
 func (a *app) newPolicy(flags map[string][]string, get func(string) string) (*policy, error) {
@@ -143,6 +152,14 @@ func (a *app) newPolicy(flags map[string][]string, get func(string) string) (*po
 	}
 	if a.console != nil {
 		cfg.Prompter, cfg.Turn = a.console, a.desk.turn
+	}
+	if a.origin == originMCP {
+		cfg.ScopedFlag, cfg.Digests = true, flags["approve-scoped"]
+	}
+	for _, scoped := range cfg.Digests {
+		if err := checkScoped(scoped); err != nil {
+			return nil, usageError("tai approval digest TOOL JSON prints the flag of one exact call", "--approve-scoped: %v", err)
+		}
 	}
 	ws, err := loadWorkspacePolicy(filepath.Join(a.root, ".tai"), a.trustedFile)
 	if err != nil {
@@ -168,7 +185,7 @@ func (a *app) newPolicy(flags map[string][]string, get func(string) string) (*po
 		if len(flags[flag]) == 0 {
 			continue
 		}
-		m, err := parseMode(mode, false)
+		m, err := parseMode(mode, a.origin == originMCP)
 		if err != nil {
 			return nil, &cliError{Exit: exitUsage, Message: err.Error(), err: err}
 		}
@@ -385,6 +402,9 @@ func (a *app) makeVault(ctx context.Context) (*vault, error) {
 
 // profile gives the profile to work in: the one that the run was switched to or the flag, which must name one that is there, else the stored current one.
 func (a *app) profile(ctx context.Context) (string, error) {
+	if profile := profileOf(ctx); profile != "" {
+		return profile, nil // of a served turn, which has made sure that it is there
+	}
 	v, err := a.vault(ctx)
 	if err != nil {
 		return "", err

@@ -31,7 +31,7 @@ func (a *app) passphraseGiven() bool {
 // canAsk reports whether someone sits at a terminal. Of a run that serves, that is so at its start alone: a call that comes later is not
 // theirs.
 func (a *app) canAsk() bool {
-	return a.inTerminal && a.errTerminal && (a.origin != originHTTP || !a.serving.Load())
+	return a.inTerminal && a.errTerminal && (!a.serves() || !a.serving.Load())
 }
 
 // passphrase gives the passphrase of the vault; why is the question where a person is asked.

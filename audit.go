@@ -267,13 +267,29 @@ func (a *auditLog) record(ev auditEvent) error {
 	return a.append(&rec)
 }
 
-// begin makes the log with its first two lines and puts the run on record: from then on a log that is removed, replaced or cut shows.
-// What fails leaves no file; a.mu is held.
+// start begins the run at once, though it has no call yet.
+func (a *auditLog) start() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.closed:
+		return fmt.Errorf("begin run log %s: %w", a.name, os.ErrClosed)
+	case a.broken != nil || a.file != nil:
+		return a.broken
+	}
+	return a.begin(nil)
+}
+
+// begin makes the log with its first two lines, or one where rec is nil, and puts the run on record: from then on
+// a log that is removed, replaced or cut shows. What fails leaves no file; a.mu is held.
 func (a *auditLog) begin(rec *auditRecord) error {
 	if err := a.create(); err != nil {
 		return err
 	}
-	err := a.append(rec)
+	var err error
+	if rec != nil {
+		err = a.append(rec)
+	}
 	if err == nil {
 		err = a.register()
 	}

@@ -212,28 +212,36 @@ func (c *invocation) chooseSession(ctx context.Context, v *vault) (sessionInfo, 
 // newAgent makes the agent of this run, or says what model it looked for.
 func (c *invocation) newAgent(ctx context.Context, sink turnSink) (*agent, error) {
 	config := agentConfig{Sink: sink, Origin: c.origin, Root: c.root, Bounds: c.turn.bounds, Word: c.modeWord, Follows: true}
-	if err := c.useModel(ctx, &config, sink.notice); err != nil {
-		return nil, err
+	err := c.equip(ctx, &config)
+	if err == nil {
+		config.Profile, err = c.profile(ctx)
 	}
-	box, err := c.toolbox()
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.vault(ctx)
-	if err != nil {
-		return nil, err
-	}
-	profile, err := c.profile(ctx)
-	if err != nil {
-		return nil, err
-	}
-	config.Tools, config.Store, config.Profile = box, v, profile
-	config.System = agentSystem(c.root, c.goos, c.out.Now(), c.notes(ctx, sink))
 	a := newAgent(config)
 	if c.turn.session == "" {
 		return a, nil
 	}
 	return a, orUnknown(a.resume(ctx, c.turn.session), "tai session list shows the ids")
+}
+
+// equip gives an agent its model, tools, store and system text.
+func (c *invocation) equip(ctx context.Context, config *agentConfig) error {
+	if err := c.useModel(ctx, config, config.Sink.notice); err != nil {
+		return err
+	}
+	box, err := c.toolbox()
+	if err != nil {
+		return err
+	}
+	v, err := c.vault(ctx)
+	if err != nil {
+		return err
+	}
+	config.Tools, config.Store = box, v
+	config.System = agentSystem(c.root, c.goos, c.out.Now(), c.notes(ctx, config.Sink))
+	return nil
 }
 
 // useModel puts the model of this run into an agent's configuration.

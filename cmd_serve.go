@@ -1,5 +1,5 @@
-// This file is tai --serve-mcp: it reads the key, address and origins from the command line and the environment, says loudly what is served
-// to whom, and runs the server until it is told to end.
+// This file holds what the commands that serve share: it reads keys and addresses from the command line and the environment, runs an HTTP server
+// until it is told to end, and says loudly what is served to whom. It declares no command.
 package main
 
 import (
@@ -18,49 +18,47 @@ const (
 	serveKeyName    = "TAI_MCP_KEY"
 )
 
-// serveMCP serves until ctx ends. keyArg is KEY, env:NAME or file:PATH.
-func serveMCP(ctx context.Context, a *app, keyArg string, flags map[string][]string) error {
-	say := func(line string) { fmt.Fprintln(a.stderr, "tai: "+line) }
-	key, name, err := serveKey(keyArg, a.lookupEnv, a.out.Dir, a.goos)
+// serveHTTP listens until ctx ends. box is what the notice counts, name the variable in which a client may keep the key, "" where none is needed.
+// hint names the flags that choose another address.
+func (a *app) serveHTTP(ctx context.Context, config serveConfig, name, hint string) error {
+	config.Now, config.Version, config.Origin, config.Log = a.out.Now, version, a.origin, a.sayLine
+	s, err := newMCPServer(config)
 	if err != nil {
-		return err
-	}
-	bind := serveSetting(flags["mcp-bind"], a.out.Getenv("TAI_MCP_BIND"), mcpDefaultBind)
-	portText := serveSetting(flags["mcp-port"], a.out.Getenv("TAI_MCP_PORT"), strconv.Itoa(mcpDefaultPort))
-	port, err := strconv.ParseUint(portText, 10, 16)
-	if err != nil {
-		return usageError("--mcp-port and TAI_MCP_PORT take a number from 0 (any free port) to 65535", "port %s is no port", quoteClip(portText))
-	}
-	box, err := a.toolbox()
-	if err != nil {
-		return err
-	}
-	profile, err := a.profile(ctx)
-	if err != nil {
-		return err
-	}
-	s, err := newMCPServer(serveConfig{
-		Tools: box, Key: key, Bind: bind, Port: int(port), AllowedOrigins: flags["allowed-origin"], Now: a.out.Now, Version: version, Origin: "http", Profile: profile, Log: say,
-	})
-	if err != nil {
-		return &cliError{Exit: exitUsage, Message: "serve MCP: " + err.Error(), Hint: "tai --help shows the flags of --serve-mcp", err: err}
-	}
-	if name == "" {
-		name = serveKeyName
-		say("warning: the key stands on the command line, where ps shows it to everyone on this machine; env:NAME or file:PATH hide it")
-	}
-	if len(key) < serveKeyShort {
-		say(fmt.Sprintf("warning: the key has %d characters; one of %d or more cannot be guessed", len(key), serveKeyShort))
+		return &cliError{Exit: exitUsage, Message: "serve MCP: " + err.Error(), Hint: hint, err: err}
 	}
 	var told error
-	err = s.serve(ctx, func(addr string) { told = a.serveNotice(say, addr, name, profile, len(box.natives())) })
+	err = s.serve(ctx, func(addr string) {
+		told = a.serveNotice(a.sayLine, addr, name, config.Profile, len(config.Tools.natives()))
+	})
 	if _, ok := errors.AsType[*net.OpError](err); ok {
-		return &cliError{Exit: exitFailed, Message: err.Error(), Hint: "--mcp-port and --mcp-bind choose another address", err: err}
+		return &cliError{Exit: exitFailed, Message: err.Error(), Hint: hint, err: err}
 	}
 	if err = errors.Join(err, told); err == nil {
-		say("stopped serving")
+		a.sayLine("stopped serving")
 	}
 	return err
+}
+
+// sayLine tells the person who runs the server.
+func (a *app) sayLine(line string) { fmt.Fprintln(a.stderr, "tai: "+line) }
+
+// warnKey tells what is weak about a key. given says that it stood on the command line.
+func (a *app) warnKey(key secret, given bool) {
+	if given {
+		a.sayLine("warning: the key stands on the command line, where ps shows it to everyone on this machine; env:NAME or file:PATH hide it")
+	}
+	if len(key) < serveKeyShort {
+		a.sayLine(fmt.Sprintf("warning: the key has %d characters; one of %d or more cannot be guessed", len(key), serveKeyShort))
+	}
+}
+
+// servePort reads a port; flag names where it came from.
+func servePort(flag, text string) (int, error) {
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return 0, usageError(flag+" takes a number from 0 (any free port) to 65535", "port %s is no port", quoteClip(text))
+	}
+	return int(port), nil
 }
 
 // serveSetting is the flag, else the variable, else the default; an empty one counts as not given.
@@ -74,9 +72,9 @@ func serveSetting(flag []string, env, def string) string {
 	return def
 }
 
-// serveKey finds the key. name is the variable in which a client may keep it, "" if the key itself was given.
-func serveKey(arg string, env func(string) (string, bool), dir, goos string) (key secret, name string, err error) {
-	const hint = "--serve-mcp takes KEY, env:NAME or file:PATH"
+// serveKey finds the key that a flag names. name is the variable in which a client may keep it, "" if the key itself was given.
+func serveKey(flag, arg string, env func(string) (string, bool), dir, goos string) (key secret, name string, err error) {
+	hint := flag + " takes the key itself, env:NAME or file:PATH"
 	kind, rest, _ := strings.Cut(arg, ":")
 	switch kind {
 	case "env":
@@ -111,7 +109,8 @@ func readKeyFile(path, goos string) (secret, error) {
 	return secret(key), nil
 }
 
-// serveNotice says who may do what, where. addr is where the server listens; the key itself is never shown.
+// serveNotice says who may do what, where. addr is where the server listens; the key itself is never shown, name is the variable in which a
+// client may keep it, "" where none is needed.
 func (a *app) serveNotice(say func(string), addr, name, profile string, tools int) error {
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil {
@@ -126,22 +125,41 @@ func (a *app) serveNotice(say func(string), addr, name, profile string, tools in
 		host = netip.IPv6Loopback()
 	}
 	url := "http://" + netip.AddrPortFrom(host, at.Port()).String() + mcpPath
-	mode := a.policy.mode()
-	say(fmt.Sprintf("serving %d tools over MCP on %s (profile %s, workspace %s)", tools, url, visibleLine(profile), visibleLine(a.root)))
-	if mode == modeDanger {
-		say("WARNING: mode danger-full-access: whoever has the key runs commands and changes files as you, and nobody is asked; --permission-mode read-only, prompt or allow narrows it")
-	} else {
-		say(fmt.Sprintf("mode %s: nobody is asked, what would need a question is refused", mode))
+	whoever := "whoever has the key"
+	if name == "" {
+		whoever = "every program on this machine"
+	}
+	a.sayServed(say, url, whoever, profile, tools)
+	if name == "" {
+		say("WARNING: no key is needed; --auth-token env:NAME asks for one")
 	}
 	if !local {
 		say(fmt.Sprintf("WARNING: %s is not this machine alone: everyone who reaches it can try the key, and key and data cross the network unencrypted", at))
 	}
 	if a.json {
-		return writeJSONLine(a.stdout, map[string]any{"url": url, "mode": mode, "profile": profile, "tools": tools})
+		return writeJSONLine(a.stdout, map[string]any{"url": url, "mode": a.policy.mode(), "profile": profile, "tools": tools})
 	}
-	say("an entry for a client, with the key in the client's variable " + visibleLine(name) + ":")
-	entry := fmt.Sprintf(`{"mcpServers": {"tai": {"type": "http", "url": %q, "headers": {"Authorization": %s}}}}`, url, appendJSONString(nil, "Bearer ${"+name+"}"))
-	fmt.Fprintln(a.stderr, entry)
+	if name == "" {
+		say("an entry for a client:")
+		fmt.Fprintf(a.stderr, `{"mcpServers": {"tai": {"type": "http", "url": %q}}}`+"\n", url)
+	} else {
+		say("an entry for a client, with the key in the client's variable " + visibleLine(name) + ":")
+		fmt.Fprintf(a.stderr, `{"mcpServers": {"tai": {"type": "http", "url": %q, "headers": {"Authorization": %s}}}}`+"\n", url, appendJSONString(nil, "Bearer ${"+name+"}"))
+	}
 	say("Ctrl-C or SIGTERM ends it")
 	return nil
+}
+
+// sayServed says what is served where, and what those who are served may do.
+func (a *app) sayServed(say func(string), where, whoever, profile string, tools int) {
+	say(fmt.Sprintf("serving %d tools over MCP on %s (profile %s, workspace %s)", tools, where, visibleLine(profile), visibleLine(a.root)))
+	switch mode := a.policy.mode(); mode {
+	case modeDanger:
+		say("WARNING: mode danger-full-access: " + whoever + " runs commands and changes files as you, and nobody is asked; --permission-mode read-only, prompt or allow narrows it")
+	default:
+		say(fmt.Sprintf("mode %s: nobody is asked, what would need a question is refused", mode))
+	}
+	if a.origin == originMCP {
+		say("run " + a.audit.name + ", logged in " + visibleLine(a.audit.path()))
+	}
 }

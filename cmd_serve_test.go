@@ -189,17 +189,17 @@ func TestServeCmdSRV03KeyFile(t *testing.T) {
 	write("long", strings.Repeat("x", serveKeyFileMax+1), 0o600)
 	none := func(string) (string, bool) { return "", false }
 	for _, arg := range []string{"file:good", "file:" + filepath.Join(dir, "good")} {
-		if key, name, err := serveKey(arg, none, dir, "linux"); err != nil || key.reveal() != "sesame-0123456789" || name != serveKeyName {
+		if key, name, err := serveKey("--serve-mcp", arg, none, dir, "linux"); err != nil || key.reveal() != "sesame-0123456789" || name != serveKeyName {
 			t.Errorf("%s: key %q, name %q, %v", arg, key.reveal(), name, err)
 		}
 	}
 	for arg, want := range map[string]string{"file:group": "0640", "file:world": "0604", "file:empty": "empty", "file:long": "too many bytes", "file:": "no regular file", "file:nobody": "no such file"} {
-		_, _, err := serveKey(arg, none, dir, "linux")
+		_, _, err := serveKey("--serve-mcp", arg, none, dir, "linux")
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "sesame") || failure(err).Exit != exitUsage || failure(err).Hint == "" {
 			t.Errorf("%s: %v, want %q with exit 2 and a hint", arg, err, want)
 		}
 	}
-	if key, _, err := serveKey("file:group", none, dir, "windows"); err != nil || key.reveal() != "sesame" {
+	if key, _, err := serveKey("--serve-mcp", "file:group", none, dir, "windows"); err != nil || key.reveal() != "sesame" {
 		t.Errorf("on Windows modes mean nothing: %v", err)
 	}
 }

@@ -48,7 +48,7 @@ func (a *app) nativeTools() ([]tool, error) {
 	tools = append(tools, dataTools(dataFiles{newDataEngine(), fileGuard{w, own}}, a.vault)...)
 	tools = append(tools, askTools(person)...)
 	tools = append(tools, findTools(func() (toolFinder, error) { return a.toolbox() })...)
-	tools = append(tools, policyTools(func() (policyForeseer, error) { return a.toolbox() })...)
+	tools = append(tools, policyTools(a.foreseer)...)
 	tools = append(tools, modelTools(a.models())...)
 	tools = append(tools, a.ownTools(w, own)...)
 	tools = append(tools, memoryTools(a.vault, a.redact)...)
@@ -163,6 +163,17 @@ func (a *app) toolbox() (*toolbox, error) {
 	box.rates = a.rates
 	a.tools = box
 	return box, nil
+}
+
+// foreseer is who says what would happen to a call.
+func (a *app) foreseer() (policyForeseer, error) {
+	a.mu.Lock()
+	foretold := a.foretold
+	a.mu.Unlock()
+	if foretold != nil {
+		return foretold, nil
+	}
+	return a.toolbox()
 }
 
 // nativeName reports a name that a native tool has; a bridged tool never gets it.

@@ -226,6 +226,7 @@ func TestDocJSON(t *testing.T) {
 		return out
 	}
 	docServers(t, r, do, exe)
+	do(exitUsage, "", "mcp", "serve", "--permission-mode", "workspace-write")
 	docVault(t, r, do)
 	docModels(t, r, do)
 

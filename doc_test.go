@@ -387,37 +387,43 @@ func TestDocTools(t *testing.T) {
 	}
 	code := map[string]string{}
 	for _, tl := range tools {
-		fields, err := chatFields(tl.Schema)
-		if err != nil {
-			t.Fatal(err)
-		}
-		props, err := jsonObject(fields["properties"])
-		if err != nil {
-			t.Fatal(err)
-		}
-		var args []string
-		for _, p := range props {
-			if !slices.Contains(fitStrings(fields["required"]), p.Key) {
-				p.Key += "?"
-			}
-			args = append(args, p.Key)
-		}
-		var notes []string
-		for _, h := range []struct {
-			on   bool
-			text string
-		}{{tl.Hints.ReadOnly, "reads"}, {tl.Hints.Destructive, "changes"}, {tl.Hints.Idempotent, "idempotent"}, {tl.Hints.Stateful, "stateful"}} {
-			if h.on {
-				notes = append(notes, h.text)
-			}
-		}
-		code[tl.Name] = cmp.Or(strings.Join(args, ", "), "-") + " | " + strings.Join(notes, ", ")
+		code[tl.Name] = docToolRow(t, tl)
 	}
 	doc := docColumn(t, page.table(t, "Native agent tools", "Tool"), 1, 2)
 	for name, text := range doc {
 		doc[name] = strings.ReplaceAll(text, "`", "")
 	}
 	docSame(t, "tool", doc, code)
+}
+
+// docToolRow writes the arguments and notes of a tool as mcp.md has them, without the ticks.
+func docToolRow(t *testing.T, tl tool) string {
+	t.Helper()
+	fields, err := chatFields(tl.Schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	props, err := jsonObject(fields["properties"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var args []string
+	for _, p := range props {
+		if !slices.Contains(fitStrings(fields["required"]), p.Key) {
+			p.Key += "?"
+		}
+		args = append(args, p.Key)
+	}
+	var notes []string
+	for _, h := range []struct {
+		on   bool
+		text string
+	}{{tl.Hints.ReadOnly, "reads"}, {tl.Hints.Destructive, "changes"}, {tl.Hints.Idempotent, "idempotent"}, {tl.Hints.Stateful, "stateful"}} {
+		if h.on {
+			notes = append(notes, h.text)
+		}
+	}
+	return cmp.Or(strings.Join(args, ", "), "-") + " | " + strings.Join(notes, ", ")
 }
 
 func TestDocAudit(t *testing.T) {
@@ -671,6 +677,15 @@ func TestDocServer(t *testing.T) {
 			t.Errorf("tai has no flag %s", name)
 		}
 	}
+	extras := map[string]string{}
+	for _, tl := range newServeChat(serveChatConfig{}).tools() {
+		extras[tl.Name] = docToolRow(t, tl)
+	}
+	doc := docColumn(t, page.table(t, "Served extras", "Extra"), 1, 2)
+	for name, text := range doc {
+		doc[name] = strings.ReplaceAll(text, "`", "")
+	}
+	docSame(t, "extra", doc, extras)
 	requests := docColumn(t, page.table(t, "Server", "Request"))
 	for _, want := range []string{"POST " + mcpPath, "DELETE " + mcpPath} {
 		if _, ok := requests[want]; !ok {

@@ -59,6 +59,8 @@ var layerOf = map[string]float64{
 	"asking.go": 0.0, "tools_narrow.go": 4.45, "agent_sub.go": 5.2, "tool_agent.go": 5.3, "ask_desk.go": 5.85, "app_agents.go": 6.05,
 	"order.go": 0.0,
 	"main.go":  7,
+	"mcp_serve_chat.go": 6.05, "mcp_serve_stdio.go": 6.15, "cmd_mcp_serve.go": 6.3, "cmd_serve_key.go": 6.54,
+	"main.go": 7,
 }
 
 const (

@@ -133,7 +133,7 @@ func cmdPrompt(ctx context.Context, c *invocation) error {
 				return usageError("start one or the other", "--%s is for the prompt, and --serve-mcp serves", f.Name)
 			}
 		}
-		return serveMCP(ctx, c.app, c.flag("serve-mcp"), c.flags)
+		return serveMCP(ctx, c)
 	}
 	return runPrompt(ctx, c)
 }

@@ -83,7 +83,7 @@ type bridgeTool struct {
 type bridgeMemo struct {
 	at    bridgeStamp
 	tools map[bridgeAsked]bridgeStored
-	names map[string]toolRef // nil before it was asked for
+	names map[string]map[string]toolRef // by profile, "" being the current one; filled as it is asked for
 }
 
 // bridgeStamp names one state of the vault and the profile that the run works in.

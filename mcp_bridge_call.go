@@ -85,7 +85,8 @@ func (b *mcpBridge) admit(ctx context.Context, ref toolRef, call toolCall, args 
 func bridgedRequest(ref toolRef, call toolCall, args json.RawMessage, digest, pin string) policyRequest {
 	return policyRequest{
 		Tool: bridgedSubject(ref.Server, ref.Tool), Server: ref.Server, Args: args, Digest: digest, Pin: pin, Person: call.Person,
-		Destructive: true, // whatever the server says of it: foreign hints relax nothing
+		Destructive: true,                     // whatever the server says of it: foreign hints relax nothing
+		Approved:    call.Origin == originMCP, // foreign servers are not to be reached through a governed workspace by the way
 	}
 }
 

@@ -40,7 +40,8 @@ func (b *mcpBridge) names(ctx context.Context) (map[string]toolRef, error) {
 		return nil, err
 	}
 	b.memoMu.Lock()
-	known := b.memoAt(at).names
+	profile := profileOf(ctx)
+	known := b.memoAt(at).names[profile]
 	b.memoMu.Unlock()
 	if known != nil {
 		return known, nil
@@ -52,7 +53,7 @@ func (b *mcpBridge) names(ctx context.Context) (map[string]toolRef, error) {
 	b.memoMu.Lock()
 	defer b.memoMu.Unlock()
 	if b.memo.at == at {
-		b.memo.names = names
+		b.memo.names[profile] = names
 	}
 	return names, nil
 }
@@ -90,7 +91,7 @@ func (b *mcpBridge) switched(ctx context.Context) error {
 // memoAt gives the memo of that stamp, an empty one if it was of another. b.memoMu is held.
 func (b *mcpBridge) memoAt(at bridgeStamp) *bridgeMemo {
 	if b.memo.tools == nil || b.memo.at != at {
-		b.memo = bridgeMemo{at: at, tools: map[bridgeAsked]bridgeStored{}}
+		b.memo = bridgeMemo{at: at, tools: map[bridgeAsked]bridgeStored{}, names: map[string]map[string]toolRef{}}
 	}
 	return &b.memo
 }

@@ -6,10 +6,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -40,9 +42,12 @@ type serveCore struct {
 	origin      string // of its calls in the run log: http or mcp
 	profile     string
 	version     string
-	list        []byte // the result of tools/list
+	list        []byte          // the result of tools/list
+	structured  map[string]bool // tools that declare an outputSchema
 	log         func(string)
 	callTimeout time.Duration
+	asJSON      bool         // a result's text is the JSON of the result
+	ended       func(string) // is told of each session that has ended, by its name; nil: nobody cares
 
 	mu    sync.Mutex
 	calls map[*servedCall]struct{}
@@ -58,13 +63,14 @@ type servedCall struct {
 
 // newServeCore writes the tool list once. log takes single lines for the person who runs the server.
 func newServeCore(tools *toolbox, origin, profile, version string, log func(string)) *serveCore {
-	c := &serveCore{tools: tools, origin: origin, profile: profile, version: version, log: log, callTimeout: serveCallTimeout, calls: map[*servedCall]struct{}{}}
+	c := &serveCore{tools: tools, origin: origin, profile: profile, version: version, log: log, callTimeout: serveCallTimeout, structured: map[string]bool{}, calls: map[*servedCall]struct{}{}}
 	c.list = append(c.list, `{"tools":[`...)
 	for i, t := range tools.natives() {
 		if i > 0 {
 			c.list = append(c.list, ',')
 		}
 		c.list = appendServedTool(c.list, t.def())
+		c.structured[t.Name] = t.Output != nil
 	}
 	c.list = append(c.list, "]}"...)
 	return c
@@ -82,19 +88,46 @@ func appendServedTool(dst []byte, d toolDef) []byte {
 
 // reply appends to dst the answer to m, one message. It appends nothing where none is due: to a notification, to a response, and to a call
 // that the client has cancelled. session names the session to the tools; it is no credential. A panic ends this request alone.
-func (c *serveCore) reply(ctx context.Context, dst []byte, session string, m rpcMessage) (out []byte) {
-	if m.kind() != rpcRequest {
+func (c *serveCore) reply(ctx context.Context, dst []byte, session string, m rpcMessage) []byte {
+	switch {
+	case m.kind() != rpcRequest:
 		c.note(session, m)
 		return dst
+	case m.Method != methodToolsCall:
+		return c.answer(ctx, dst, m, nil)
 	}
+	ctx, call, fault := c.start(ctx, session, m.ID)
+	if fault != nil {
+		return appendMessage(dst, rpcMessage{ID: m.ID, Error: fault})
+	}
+	return c.answer(ctx, dst, m, call)
+}
+
+// start puts a call under way, so that a cancel that comes after it finds it. The caller answers it, under the context given back.
+func (c *serveCore) start(ctx context.Context, session string, id json.RawMessage) (context.Context, *servedCall, *rpcError) {
+	ctx, cancel := context.WithTimeout(ctx, c.callTimeout)
+	call := &servedCall{session: session, id: string(id), cancel: cancel}
+	if !c.begin(call) {
+		cancel()
+		return nil, nil, &rpcError{Code: codeInternal, Message: fmt.Sprintf("busy: %d calls are under way, no more are taken until one ends", serveMaxCalls)}
+	}
+	return ctx, call, nil
+}
+
+// answer appends the answer to a request, nothing to a call that the client has cancelled. call is the one that start gave for m, nil for
+// any other request; it has ended when answer returns.
+func (c *serveCore) answer(ctx context.Context, dst []byte, m rpcMessage, call *servedCall) (out []byte) {
 	start := len(dst)
+	if call != nil {
+		defer c.end(call)
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			out = appendMessage(dst[:start], rpcMessage{ID: m.ID, Error: c.fault(m.Method, p)})
 		}
 	}()
 	dst = append(append(append(dst, `{"jsonrpc":"2.0","id":`...), m.ID...), `,"result":`...)
-	out, fault := c.result(ctx, dst, session, m)
+	out, fault := c.result(ctx, dst, m, call)
 	switch {
 	case fault != nil:
 		return appendMessage(dst[:start], rpcMessage{ID: m.ID, Error: fault})
@@ -111,7 +144,7 @@ func (c *serveCore) fault(where string, why any) *rpcError {
 }
 
 // result appends the result of a request. Nil and no error mean that the client wants none any more.
-func (c *serveCore) result(ctx context.Context, dst []byte, session string, m rpcMessage) ([]byte, *rpcError) {
+func (c *serveCore) result(ctx context.Context, dst []byte, m rpcMessage, call *servedCall) ([]byte, *rpcError) {
 	switch m.Method {
 	case methodPing:
 		return append(dst, "{}"...), nil
@@ -121,7 +154,7 @@ func (c *serveCore) result(ctx context.Context, dst []byte, session string, m rp
 	case methodToolsList:
 		return append(dst, c.list...), checkListParams(m.Params)
 	case methodToolsCall:
-		return c.callTool(ctx, dst, session, m)
+		return c.callTool(ctx, dst, call, m.Params)
 	}
 	return nil, &rpcError{Code: codeUnknownMethod, Message: "tai serves no method " + echoed(m.Method)}
 }
@@ -194,19 +227,12 @@ func callParams(params json.RawMessage) (name string, args json.RawMessage, faul
 }
 
 // callTool runs one native tool. A refusal is -32001 and names its rule; a failure of the tool is a result with isError.
-func (c *serveCore) callTool(ctx context.Context, dst []byte, session string, m rpcMessage) ([]byte, *rpcError) {
-	name, args, fault := callParams(m.Params)
+func (c *serveCore) callTool(ctx context.Context, dst []byte, call *servedCall, params json.RawMessage) ([]byte, *rpcError) {
+	name, args, fault := callParams(params)
 	if fault != nil {
 		return nil, fault
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.callTimeout)
-	defer cancel()
-	call := &servedCall{session: session, id: string(m.ID), cancel: cancel}
-	if !c.begin(call) {
-		return nil, &rpcError{Code: codeInternal, Message: fmt.Sprintf("busy: %d calls are under way, no more are taken until one ends", serveMaxCalls)}
-	}
-	defer c.end(call)
-	r, err := c.tools.dispatchNative(ctx, toolCall{Name: name, Args: args, Origin: c.origin, Profile: c.profile, Session: session})
+	r, err := c.tools.dispatchNative(ctx, toolCall{Name: name, Args: args, Origin: c.origin, Profile: c.profile, Session: call.session})
 	switch fault, isRPC := errors.AsType[*rpcError](err); {
 	case c.wasCancelled(call):
 		return nil, nil
@@ -214,13 +240,17 @@ func (c *serveCore) callTool(ctx context.Context, dst []byte, session string, m 
 		return nil, fault
 	case err != nil:
 		c.log(visibleLine(err.Error()))
-		return nil, &rpcError{Code: codeInternal, Message: clip(visibleLine(err.Error()), 500)}
+		return nil, &rpcError{Code: codeInternal, Message: clip(visibleLine(c.tools.redact(err.Error())), 500)}
 	case r.Fault:
 		return nil, c.fault(name, r.Text)
 	case r.Rule != "":
 		return nil, deniedError(r)
 	}
-	return appendToolResult(dst, r), nil
+	dst = appendToolResult(dst, r, c.asJSON)
+	if c.structured[name] && len(r.Structured) == 0 && !r.IsError { // clients refuse a result without what its tool declares (MCP 2025-11-25, Output Schema)
+		dst = append(bytes.TrimSuffix(dst, []byte("}")), `,"structuredContent":{}}`...)
+	}
+	return dst, nil
 }
 
 // deniedError is what a refused call gets over MCP. The rule and the way out are in the message for a reader and in data for a program.
@@ -232,18 +262,49 @@ func deniedError(r toolResult) *rpcError {
 	return &rpcError{Code: codeDenied, Message: r.Text, Data: append(data, '}')}
 }
 
-func appendToolResult(dst []byte, r toolResult) []byte {
-	text := r.Text
-	if r.Hint != "" {
-		text += "\nhint: " + r.Hint
+// appendToolResult writes what a tool gave. asJSON has the text be the JSON of the result (a failure's stays plain): the structured content
+// where there is one, which is then all of it, else an object of the text. A word about the result for the reader is a part of its own.
+func appendToolResult(dst []byte, r toolResult, asJSON bool) []byte {
+	text, notice := r.Text, r.Notice
+	switch {
+	case !asJSON || r.IsError:
+		if r.Hint != "" {
+			text += "\nhint: " + r.Hint
+		}
+	case len(r.Structured) > 0 && r.Record == "":
+		text, notice = string(compactJSON(nil, r.Structured)), strings.TrimSpace(r.Notice+"\n"+r.Hint)
+	default:
+		text = resultJSON(r)
 	}
-	dst = appendJSONString(append(dst, `{"content":[{"type":"text","text":`...), text)
-	dst = append(dst, "}]"...)
+	dst = appendTextPart(append(dst, `{"content":[`...), text)
+	if notice != "" {
+		dst = appendTextPart(append(dst, ','), notice)
+	}
+	dst = append(dst, ']')
 	if len(r.Structured) > 0 {
 		dst = appendRaw(append(dst, `,"structuredContent":`...), r.Structured)
 	}
 	return append(strconv.AppendBool(append(dst, `,"isError":`...), r.IsError), '}')
 }
+
+func appendTextPart(dst []byte, text string) []byte {
+	return append(appendJSONString(append(dst, `{"type":"text","text":`...), text), '}')
+}
+
+// resultJSON is the JSON of a result that has no structured content of its own.
+func resultJSON(r toolResult) string {
+	b := appendJSONString([]byte(`{"text":`), r.Text)
+	if r.Hint != "" {
+		b = appendJSONString(append(b, `,"hint":`...), r.Hint)
+	}
+	if r.Record != "" {
+		b = appendJSONString(append(b, `,"record":`...), r.Record)
+	}
+	return string(append(b, '}'))
+}
+
+// newServedSession names a served session to tools and records. It opens nothing.
+func newServedSession() string { return "s-" + strings.ToLower(rand.Text()[:8]) }
 
 func (c *serveCore) begin(call *servedCall) bool {
 	c.mu.Lock()
@@ -256,6 +317,7 @@ func (c *serveCore) begin(call *servedCall) bool {
 }
 
 func (c *serveCore) end(call *servedCall) {
+	call.cancel()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.calls, call)
@@ -286,6 +348,13 @@ func (c *serveCore) note(session string, m rpcMessage) {
 // cancelSession ends the calls of a session that its client has ended.
 func (c *serveCore) cancelSession(session string) {
 	c.cancelCalls(true, func(call *servedCall) bool { return call.session == session })
+}
+
+// forget is told of each session that is no more, whoever ended it.
+func (c *serveCore) forget(session string) {
+	if c.ended != nil {
+		c.ended(session)
+	}
 }
 
 // cancelAll ends every call; each is answered with how far it came.

@@ -42,12 +42,14 @@ const (
 // methodDiscover is how clients of later revisions ask first. They want a plain "no such method" and then initialize.
 const methodDiscover = "server/discover"
 
-// serveConfig is what one HTTP server is made of. Everything in Tools is served. Bind "" means loopback, Port 0 a free one. Each of
-// AllowedOrigins is scheme://host[:port]. Origin names the calls in the run log. Now nil means the real clock; Log gets single
-// lines for the person who runs the server, nil means that nobody reads them.
+// serveConfig is what one HTTP server is made of. Everything in Tools is served. Open means that no key is needed, which only a server on
+// loopback may do without. Bind "" means loopback, Port 0 a free one. Each of AllowedOrigins is scheme://host[:port]. Origin names the calls in
+// the run log. AsJSON has a result's text be the JSON of the result. Ended, which may be nil, is told of each session that is no more. Now nil
+// means the real clock; Log gets single lines for the person who runs the server, nil means that nobody reads them.
 type serveConfig struct {
 	Tools          *toolbox
 	Key            secret
+	Open           bool
 	Bind           string
 	Port           int
 	AllowedOrigins []string
@@ -55,6 +57,8 @@ type serveConfig struct {
 	Version        string
 	Origin         string
 	Profile        string
+	AsJSON         bool
+	Ended          func(session string)
 	Log            func(string)
 }
 
@@ -77,6 +81,7 @@ func defaultServeLimits() serveLimits {
 type mcpServer struct {
 	core     *serveCore
 	key      [sha256.Size]byte
+	open     bool // no key is needed
 	bind     string
 	port     int
 	loopback bool // bound to this machine alone
@@ -114,8 +119,11 @@ func newMCPServer(c serveConfig) (*mcpServer, error) {
 	if s.log == nil {
 		s.log = func(string) {}
 	}
-	if err := checkServeKey(c.Key); err != nil {
+	switch err := checkServeKey(c.Key); {
+	case !c.Open && err != nil:
 		return nil, err
+	case c.Open && (c.Key != "" || !isLoopbackHost(s.bind)):
+		return nil, fmt.Errorf("whoever reaches %s could call: without a key only this machine is served", quoteClip(s.bind))
 	}
 	if c.Port < 0 || c.Port > 65535 {
 		return nil, fmt.Errorf("port %d is not within 0 to 65535", c.Port)
@@ -127,10 +135,11 @@ func newMCPServer(c serveConfig) (*mcpServer, error) {
 		}
 		s.origins[urlOrigin(u)] = struct{}{}
 	}
-	s.key = sha256.Sum256([]byte(c.Key.reveal()))
+	s.key, s.open = sha256.Sum256([]byte(c.Key.reveal())), c.Open
 	s.loopback = isLoopbackHost(s.bind)
 	s.buffers.New = func() any { b := make([]byte, 0, 4<<10); return &b }
 	s.core = newServeCore(c.Tools, c.Origin, c.Profile, c.Version, s.log)
+	s.core.asJSON, s.core.ended = c.AsJSON, c.Ended
 	return s, nil
 }
 
@@ -165,7 +174,7 @@ func (s *mcpServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if !s.authorized(r.Header[headerAuthorize]) {
+	if !s.open && !s.authorized(r.Header[headerAuthorize]) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="tai"`)
 		s.refuse(w, r, http.StatusUnauthorized, "the key is missing or wrong: send Authorization: Bearer KEY")
 		return
@@ -361,7 +370,7 @@ func (s *mcpServer) answer(w http.ResponseWriter, r *http.Request, m rpcMessage)
 // openSession makes a session with an id of its own and drops what it must: those idle for too long, and at the cap the one that has been
 // idle longest. It gives nil if every session is at work. The caller ends its request with leave.
 func (s *mcpServer) openSession() *serveSession {
-	session := &serveSession{id: rand.Text(), name: "s-" + strings.ToLower(rand.Text()[:8]), busy: 1}
+	session := &serveSession{id: rand.Text(), name: newServedSession(), busy: 1}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
@@ -387,6 +396,7 @@ func (s *mcpServer) openSession() *serveSession {
 func (s *mcpServer) drop(session *serveSession) {
 	delete(s.sessions, session.id)
 	s.used.Remove(session.place)
+	s.core.forget(session.name)
 }
 
 func (s *mcpServer) expired(session *serveSession, now time.Time) bool {
@@ -495,6 +505,9 @@ func (s *mcpServer) serve(ctx context.Context, ready func(addr string)) error {
 	}
 	if a, ok := ln.Addr().(*net.TCPAddr); ok {
 		s.loopback = a.IP.IsLoopback() // the bind may have been a name
+	}
+	if s.open && !s.loopback {
+		return errors.Join(fmt.Errorf("serve MCP: %s is not this machine alone, and there is no key", ln.Addr()), ln.Close())
 	}
 	srv := &http.Server{
 		Handler: s, ReadHeaderTimeout: s.limits.header, IdleTimeout: s.limits.idle, MaxHeaderBytes: serveHeaderMax,

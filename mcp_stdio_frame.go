@@ -176,6 +176,46 @@ func replyID(head, tail []byte) (id []byte, isRPC bool) {
 	return id, isRPC
 }
 
+// requestID finds the id of a request over the cap, so that its sender need not wait for an answer; nil where it does not show.
+func requestID(head, tail []byte) []byte {
+	b, ok := bytes.CutPrefix(bytes.TrimLeft(head, " \t\r"), []byte{'{'})
+	for ok {
+		var key, value []byte
+		key, b = frameToken(b)
+		if key, ok = bytes.CutSuffix(key, []byte{':'}); !ok {
+			break
+		}
+		value, b = frameToken(b)
+		ok = len(value) > 0 && value[len(value)-1] == ','
+		if ok && string(bytes.TrimSpace(key)) == `"id"` {
+			return plainID(value[:len(value)-1])
+		}
+	}
+	return plainID(trailingID(tail))
+}
+
+// plainID is an id as it may be given back: a string that needs no escape, or an integer. Nil for anything else.
+func plainID(raw []byte) []byte {
+	raw = bytes.TrimSpace(raw)
+	id, quoted := bytes.CutPrefix(raw, []byte{'"'})
+	if quoted {
+		if id, quoted = bytes.CutSuffix(id, []byte{'"'}); !quoted || len(id) > frameTail {
+			return nil
+		}
+		for _, c := range id {
+			if c < ' ' || c > '~' || c == '"' || c == '\\' {
+				return nil
+			}
+		}
+		return raw
+	}
+	digits := bytes.TrimPrefix(raw, []byte{'-'})
+	if len(digits) == 0 || len(digits) > 18 || len(digits) > 1 && digits[0] == '0' || len(bytes.Trim(digits, "0123456789")) > 0 {
+		return nil
+	}
+	return raw
+}
+
 // trailingID reads the id from the end of an object whose last member it is, as some servers write it.
 func trailingID(tail []byte) []byte {
 	tail, ok := bytes.CutSuffix(bytes.TrimSpace(tail), []byte{'}'})

@@ -34,6 +34,7 @@ const (
 	ruleArguments  = "arguments"
 	ruleToolSet    = "tool set"     // of a sub-agent: it was not given the tool
 	ruleUnknown    = "unknown tool" // of a forecast alone
+	ruleApproved   = "not approved beforehand"
 )
 
 const (
@@ -60,6 +61,7 @@ type policyRequest struct {
 	Always      bool   // asks even for a person's words: the argv or URL of add, login, remove, grant
 	Outside     bool   // touches a path outside the root
 	Net         netTouch
+	Approved    bool   // runs only where an allow preset or a digest covers it, whatever the mode
 	Yes         string // the flag that answers it, for the hint; "" is --yes for a person's command, else --auto
 }
 
@@ -275,6 +277,9 @@ func (p *policy) judge(r *policyRequest) (d decision, ask string) {
 			return decision{Rule: ruleDeny + ps.ID, Reason: "this workspace denies " + visibleLine(r.Tool), Hint: "only removing " + visibleLine(ps.ID) + " from .tai/approvals.json lifts it"}, ""
 		}
 	}
+	if r.Approved && p.cfg.Mode != modeReadOnly && !p.approvedBefore(r, call) {
+		return decision{Rule: ruleApproved, Reason: "whatever the mode, a tool of another server runs here only where a person has approved the call beforehand", Hint: p.hint(r, false) + "; tai approval grant writes a preset for more"}, ""
+	}
 	mode := p.modeFor(r, unparsable)
 	if d, refused := refuseNet(r.Net, mode, p.hosts[r.Net.Host]); refused {
 		if p.before != nil && d.Rule == ruleHost {
@@ -294,6 +299,11 @@ func (p *policy) judge(r *policyRequest) (d decision, ask string) {
 	default: // never made by parseMode: in doubt, no
 		return decision{Rule: ruleMode + string(mode), Reason: "this mode is not known"}, ""
 	}
+}
+
+// approvedBefore says whether an allow preset or a digest covers the call; p.mu is held.
+func (p *policy) approvedBefore(r *policyRequest, call presetCall) bool {
+	return p.digests[r.Tool+":"+r.Digest] || slices.ContainsFunc(p.presets, func(ps preset) bool { return ps.allows(call) })
 }
 
 // refuseNet is the refusal of a mode that neither runs nor asks; ok is false where there is none.

@@ -41,7 +41,7 @@ func askTools(a asker) []tool {
 "choices":{"type":"array","maxItems":20,"items":{"type":"string","minLength":1,"maxLength":200},"description":"Answers to choose from (default: free text)."},
 "default":{"type":"string","maxLength":1000,"description":"The answer if the person just presses Enter; one of the choices if there are any."}}}`),
 		Hints:      toolHints{ReadOnly: true},
-		unattended: func(c toolCall) bool { return a == nil || c.Origin == "mcp" || c.Origin == "http" },
+		unattended: func(c toolCall) bool { return a == nil || c.served() },
 		run: func(ctx context.Context, c toolCall) (toolResult, error) {
 			var args struct {
 				Question string

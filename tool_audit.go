@@ -82,17 +82,11 @@ func directionOf(c auditCall) string {
 	switch {
 	case c.Kind == auditKindMCP:
 		return directionOut
-	case c.Kind == toolKind && c.Parent == "" && (c.Origin == auditOriginHTTP || c.Origin == auditOriginMCP):
+	case c.Kind == toolKind && c.Parent == "" && (c.Origin == originHTTP || c.Origin == originMCP):
 		return directionIn
 	}
 	return directionOwn
 }
-
-// Origins of the runs that serve.
-const (
-	auditOriginHTTP = "http"
-	auditOriginMCP  = "mcp"
-)
 
 // serverOf and toolOf take a subject apart: server/tool of a bridged call, else the one or the other.
 func serverOf(c auditCall) string {

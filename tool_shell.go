@@ -94,7 +94,7 @@ func (s shellRunner) judge(c toolCall) policyRequest {
 	req.Command = args.Command // what cannot be split the policy finds out itself (SHL-11)
 	req.Dir = s.folder(args.Cwd)
 	verdict := classifyShell(args.Command, shellScope{Root: s.workspace.root, Dir: req.Dir, Trusted: s.trusted})
-	req.Destructive = !verdict.Reading || len(args.Env) > 0 || c.Origin == "mcp" || s.goos == "windows"
+	req.Destructive = !verdict.Reading || len(args.Env) > 0 || c.Origin == originMCP || s.goos == "windows"
 	if !req.Destructive {
 		if secret := shellReadsBelow(verdict.Words, req.Dir, args.Cwd); secret != "" {
 			req.Destructive = true

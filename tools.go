@@ -24,6 +24,12 @@ const (
 	toolRulePerson = "needs-a-person"
 )
 
+// The origins of the runs that serve others: for whoever has the key, and the governed workspace.
+const (
+	originHTTP = "http"
+	originMCP  = "mcp"
+)
+
 // toolHints are the annotations of a tool (MCP 2025-11-25, Tools). Destructive decides whether the policy asks.
 type toolHints struct{ ReadOnly, Destructive, Idempotent, Stateful bool }
 
@@ -80,6 +86,23 @@ type toolTurn struct {
 type toolSpent struct {
 	Usage        chatUsage
 	Steps, Given int
+}
+
+// served reports a call that came in over MCP: no person sits behind it.
+func (c toolCall) served() bool { return c.Origin == originHTTP || c.Origin == originMCP }
+
+// profileKey is where a context carries the profile that calls under it work in.
+type profileKey struct{}
+
+// withProfile has all that is done under the context work in that profile, whichever is the current one.
+func withProfile(ctx context.Context, profile string) context.Context {
+	return context.WithValue(ctx, profileKey{}, profile)
+}
+
+// profileOf gives that profile, "" for the current one.
+func profileOf(ctx context.Context) string {
+	profile, _ := ctx.Value(profileKey{}).(string)
+	return profile
 }
 
 // toolResult is what a call came to. Rule is set when it was refused, Record when the text was too long and is kept there.
