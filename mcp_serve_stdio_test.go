@@ -143,7 +143,7 @@ func TestServeStdioSRV21(t *testing.T) {
 	}{
 		"junk": {"junk", codeParse}, "truncated": {`{"jsonrpc":"2.0","id":1,"method":"pi`, codeParse}, "a number": {"5", codeInvalidRequest}, "empty object": {"{}", codeInvalidRequest},
 		"null": {"null", codeInvalidRequest}, "a string": {`"ping"`, codeInvalidRequest}, "two on a line": {`{"jsonrpc":"2.0","id":1,"method":"ping"}{"jsonrpc":"2.0","id":2,"method":"ping"}`, codeParse},
-		"batch": {`[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"deed"}}]`, codeInvalidRequest}, // SRV-06 on stdio
+		"batch":        {`[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"deed"}}]`, codeInvalidRequest}, // SRV-06 on stdio
 		"method twice": {`{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call","params":{"name":"deed"}}`, codeInvalidRequest},
 		"null id":      {`{"jsonrpc":"2.0","id":null,"method":"ping"}`, codeInvalidRequest}, "id a fraction": {`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, codeInvalidRequest},
 		"version 1": {`{"jsonrpc":"1.0","id":1,"method":"ping"}`, codeInvalidRequest}, "no version": {`{"id":1,"method":"ping"}`, codeInvalidRequest},

@@ -102,10 +102,15 @@ type serveFixture struct {
 func serveStart(t testing.TB, mode approvalMode, edit func(*serveConfig)) *serveFixture {
 	t.Helper()
 	f := serveMake(t, mode, edit)
+	f.serveHTTP(t)
+	return f
+}
+
+// serveHTTP has the server answer on url.
+func (f *serveFixture) serveHTTP(t testing.TB) {
 	web := httptest.NewServer(f.server)
 	t.Cleanup(web.Close)
 	f.url = web.URL + mcpPath
-	return f
 }
 
 func serveMake(t testing.TB, mode approvalMode, edit func(*serveConfig)) *serveFixture {

@@ -220,6 +220,23 @@ func servedResult(t testing.TB, m rpcMessage) (text string, r callResult) {
 	return part.Text, r
 }
 
+// auditRows reads a run log.
+func auditRows(t testing.TB, path string) (rows []auditRecord) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		rec, err := parseAuditLine([]byte(strings.TrimSuffix(line, "\n")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, rec)
+	}
+	return rows
+}
+
 // servedLog gives the one log of a governed workspace: its run, and of each line the event, the subject and the rule.
 func servedLog(t testing.TB, root string) (run string, events []string) {
 	t.Helper()
@@ -229,15 +246,7 @@ func servedLog(t testing.TB, root string) (run string, events []string) {
 	if err != nil || len(logs) != 1 {
 		t.Fatalf("logs of the workspace: %q, %v", logs, err)
 	}
-	text, err := os.ReadFile(logs[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		rec, err := parseAuditLine([]byte(strings.TrimSuffix(line, "\n")))
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, rec := range auditRows(t, logs[0]) {
 		events = append(events, strings.TrimSpace(rec.Event+" "+rec.Subject))
 	}
 	return strings.TrimSuffix(filepath.Base(logs[0]), auditExtension), events
