@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -56,22 +55,13 @@ func cmdMCPServe(ctx context.Context, c *invocation) error {
 	if c.given("http") {
 		return c.serveWorkspaceHTTP(ctx, config)
 	}
-	if err := c.beginServed("stdio"); err != nil {
+	if err := c.beginGoverned("stdio"); err != nil {
 		return err
 	}
 	core := newServeCore(box, originMCP, profile, version, c.sayLine)
 	core.asJSON = true
 	c.sayServed(c.sayLine, "stdin and stdout", "whoever starts it", profile, len(box.natives()))
 	return newStdioServer(core, c.out.Stdout).serve(ctx, c.stdin)
-}
-
-// beginServed begins the run log: what cannot be logged is not served.
-func (c *invocation) beginServed(transport string) error {
-	c.audit.cfg.Data = json.RawMessage(fmt.Sprintf(`{"origin":%q,"permission_mode":%q,"transport":%q}`, originMCP, c.policy.mode(), transport))
-	if err := c.audit.start(); err != nil {
-		return fmt.Errorf("nothing is served that cannot be logged: %w", err)
-	}
-	return nil
 }
 
 // serveWorkspaceHTTP serves over HTTP. Without a token only this machine can be served.
@@ -95,9 +85,6 @@ func (c *invocation) serveWorkspaceHTTP(ctx context.Context, config serveConfig)
 	config.Bind, config.AllowedOrigins = serveSetting(c.flags["host"], "", mcpDefaultBind), c.flags["allowed-origin"]
 	if config.Open && !isLoopbackHost(strings.Trim(config.Bind, "[]")) {
 		return usageError("--auth-token env:NAME, or a host of this machine alone", "without a token %s is not served: everyone who reaches it could call", quoteClip(config.Bind))
-	}
-	if err := c.beginServed("http"); err != nil {
-		return err
 	}
 	return c.serveHTTP(ctx, config, name, hint)
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -26,6 +27,11 @@ func (a *app) serveHTTP(ctx context.Context, config serveConfig, name, hint stri
 	if err != nil {
 		return &cliError{Exit: exitUsage, Message: "serve MCP: " + err.Error(), Hint: hint, err: err}
 	}
+	if a.origin == originMCP {
+		if err := a.beginGoverned("http"); err != nil {
+			return err
+		}
+	}
 	var told error
 	err = s.serve(ctx, func(addr string) {
 		told = a.serveNotice(a.sayLine, addr, name, config.Profile, len(config.Tools.natives()))
@@ -37,6 +43,15 @@ func (a *app) serveHTTP(ctx context.Context, config serveConfig, name, hint stri
 		a.sayLine("stopped serving")
 	}
 	return err
+}
+
+// beginGoverned begins the run log of a governed workspace: what cannot be logged is not served.
+func (a *app) beginGoverned(transport string) error {
+	a.audit.cfg.Data = json.RawMessage(fmt.Sprintf(`{"origin":%q,"permission_mode":%q,"transport":%q}`, originMCP, a.policy.mode(), transport))
+	if err := a.audit.start(); err != nil {
+		return fmt.Errorf("nothing is served that cannot be logged: %w", err)
+	}
+	return nil
 }
 
 // sayLine tells the person who runs the server.

@@ -105,7 +105,7 @@ func (s *stdioServer) take(ctx context.Context, line []byte) {
 		}
 	}
 	if fault, isRPC := errors.AsType[*rpcError](err); isRPC {
-		s.write(appendMessage(nil, rpcMessage{Error: fault})) // with a null id: whose it is cannot be told
+		s.write(appendMessage(nil, rpcMessage{ID: m.ID, Error: fault})) // with a null id where it cannot be told whose it is
 		return
 	}
 	ctx = context.WithoutCancel(ctx) // the end of the run leaves calls their grace

@@ -147,12 +147,18 @@ func TestServeStdioSRV21(t *testing.T) {
 		"method twice": {`{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call","params":{"name":"deed"}}`, codeInvalidRequest},
 		"null id":      {`{"jsonrpc":"2.0","id":null,"method":"ping"}`, codeInvalidRequest}, "id a fraction": {`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, codeInvalidRequest},
 		"version 1": {`{"jsonrpc":"1.0","id":1,"method":"ping"}`, codeInvalidRequest}, "no version": {`{"id":1,"method":"ping"}`, codeInvalidRequest},
-		"not UTF-8": {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"p\xff\"}", codeParse}, "deep": {`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":` + deep + `}}`, codeParse}, // SRV-07
+		"not UTF-8": {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"p\xff\"}", codeParse}, "deep": {`{"jsonrpc":"2.0","method":"ping","id":null,"params":{"x":` + deep + `}}`, codeInvalidRequest}, // SRV-07
 	} {
 		f.write(tc.line)
 		line := <-f.out
 		if m := servedMessage(t, line); m.Error == nil || m.Error.Code != tc.code || !strings.Contains(line, `"id":null`) {
 			t.Errorf("%s: %s want %d with a null id", name, line, tc.code)
+		}
+	}
+	// Where the id can be read it is given back: its sender waits for it.
+	for name, params := range map[string]string{"deep": `{"x":` + deep + `}`, "a key twice": `{"name":"deed","arguments":{"a":1,"a":2}}`} { // SRV-07, POL-06
+		if m := f.ask("8", methodToolsCall, params); m.Error == nil || m.Error.Code != codeParse {
+			t.Errorf("%s: %+v", name, m)
 		}
 	}
 	f.write("", "  ", "\r")
