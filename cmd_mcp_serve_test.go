@@ -392,3 +392,31 @@ func TestMCPServeHTTP(t *testing.T) {
 		t.Error("the documented port is 7330")
 	}
 }
+
+// TestMCPServeOwnClient: tai's own client against tai's own server over stdio, brought in, called, refused and cancelled as any other.
+func TestMCPServeOwnClient(t *testing.T) {
+	r := newCLIRig(t)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seedWrite(t, filepath.Join(r.dir, "note.txt"), "Tea at four.\n")
+	words := []string{"mcp", "add", "self", "--yes", "--env", "TAI_TEST_FAKE=tai", "--env", "GORACE=atexit_sleep_ms=0", "--env", "XDG_CONFIG_HOME=" + r.home + "-other", "--env", "TAI_HOME=" + r.home + "-other", "--", exe, "mcp", "serve", "--root", r.dir}
+	r.tai(words...).ok()
+	if got := r.tai("mcp", "call", "self", "dir_list", "path=note.txt").ok(); !strings.Contains(got, "note.txt") {
+		t.Errorf("%s", got)
+	}
+	if got := r.tai("mcp", "call", "self", "file_write", "path=a", "content=b"); got.code == exitDone || !strings.Contains(got.err, "-32001") || !strings.Contains(got.err, "--approve-scoped file_write:") {
+		t.Errorf("exit %d: %s", got.code, got.err)
+	}
+	logs, err := filepath.Glob(filepath.Join(r.dir, ".tai", "runs", "mcp-*"+auditExtension))
+	if err != nil || len(logs) != 3 {
+		t.Fatalf("%q, %v", logs, err)
+	}
+	verifyLogs(t, filepath.Join(r.dir, ".tai", "runs"))
+	for _, log := range logs {
+		if rows := auditRows(t, log); rows[len(rows)-1].Event != auditRunCompleted {
+			t.Errorf("%s was not ended: %+v", log, rows[len(rows)-1])
+		}
+	}
+}
