@@ -13,6 +13,8 @@ import (
 	"time"
 )
 
+const stdioQueue = 16 // answers that wait for a client to read those before
+
 // stdioServer serves one client on a pair of streams. It is used once.
 type stdioServer struct {
 	core    *serveCore
@@ -22,15 +24,18 @@ type stdioServer struct {
 	opened  bool          // initialize has been answered
 	calls   sync.WaitGroup
 
-	mu     sync.Mutex // out and gone
 	out    io.Writer
-	gone   error         // why nothing can be written any more
-	broken chan struct{} // closed then
+	queue  chan []byte   // whole lines on their way to out
+	over   chan struct{} // closed when nobody waits for answers any more
+	broken chan struct{} // closed when out can no longer be written; gone says why, and belongs to pump before
+	gone   error
+	wrote  chan struct{} // closed when pump has ended
 }
 
 func newStdioServer(core *serveCore, out io.Writer) *stdioServer {
 	return &stdioServer{
-		core: core, out: out, maxLine: mcpHTTPMaxBody, grace: serveGrace, session: newServedSession(), broken: make(chan struct{}),
+		core: core, out: out, maxLine: mcpHTTPMaxBody, grace: serveGrace, session: newServedSession(),
+		queue: make(chan []byte, stdioQueue), over: make(chan struct{}), broken: make(chan struct{}), wrote: make(chan struct{}),
 	}
 }
 
@@ -40,8 +45,9 @@ func (s *stdioServer) serve(ctx context.Context, in io.Reader) error {
 	lines, stop := make(chan stdioLine), make(chan struct{})
 	go s.read(in, lines, stop) // ends with in, or at the next line once stop is closed; a read that waits lasts as long as the program
 	defer close(stop)
+	go s.pump() // ends when finish is over; a write that waits for a client which does not read lasts as long as the program
 	err := s.loop(ctx, lines)
-	return errors.Join(err, s.finish(), s.fault())
+	return errors.Join(err, s.finish())
 }
 
 // stdioLine is a line that was read, or why there is none.
@@ -81,7 +87,7 @@ func (s *stdioServer) loop(ctx context.Context, lines <-chan stdioLine) error {
 			switch {
 			case isLong:
 				id := requestID(long.Head, long.Tail)
-				s.write(appendMessage(nil, rpcMessage{ID: id, Error: &rpcError{Code: codeInvalidRequest, Message: fmt.Sprintf("a message has at most %d bytes", s.maxLine)}}))
+				s.write(ctx.Done(), appendMessage(nil, rpcMessage{ID: id, Error: &rpcError{Code: codeInvalidRequest, Message: fmt.Sprintf("a message has at most %d bytes", s.maxLine)}}))
 			case errors.Is(line.err, io.EOF):
 				return nil
 			case line.err != nil:
@@ -104,80 +110,103 @@ func (s *stdioServer) take(ctx context.Context, line []byte) {
 			err = &rpcError{Code: codeParse, Message: err.Error()}
 		}
 	}
-	if fault, isRPC := errors.AsType[*rpcError](err); isRPC {
-		s.write(appendMessage(nil, rpcMessage{ID: m.ID, Error: fault})) // with a null id where it cannot be told whose it is
+	fault, _ := errors.AsType[*rpcError](err)
+	request := m.kind() == rpcRequest
+	switch {
+	case err != nil: // with a null id where it cannot be told whose it is
+	case request && !s.opened && (m.Method == methodToolsList || m.Method == methodToolsCall):
+		fault = &rpcError{Code: codeInvalidParams, Message: "initialize first: " + m.Method + " needs a session"}
+	case request && m.Method == methodToolsCall:
+		if fault = s.call(ctx, m); fault == nil {
+			return
+		}
+	}
+	if fault != nil {
+		s.write(ctx.Done(), appendMessage(nil, rpcMessage{ID: m.ID, Error: fault}))
 		return
 	}
-	ctx = context.WithoutCancel(ctx) // the end of the run leaves calls their grace
-	switch request := m.kind() == rpcRequest; {
-	case request && !s.opened && (m.Method == methodToolsList || m.Method == methodToolsCall):
-		s.write(appendMessage(nil, rpcMessage{ID: m.ID, Error: &rpcError{Code: codeInvalidParams, Message: "initialize first: " + m.Method + " needs a session"}}))
-	case request && m.Method == methodToolsCall:
-		s.call(ctx, m)
-	default:
-		if request && m.Method == methodInitialize {
-			_, fault := negotiate(m.Params)
-			s.opened = s.opened || fault == nil
-		}
-		s.write(s.core.reply(ctx, nil, s.session, m))
+	if request && m.Method == methodInitialize {
+		_, bad := negotiate(m.Params)
+		s.opened = s.opened || bad == nil
 	}
+	s.write(ctx.Done(), s.core.reply(ctx, nil, s.session, m))
 }
 
-// call starts a tools/call. It is under way when call returns, so that a cancel on the next line finds it.
-func (s *stdioServer) call(ctx context.Context, m rpcMessage) {
-	ctx, call, fault := s.core.start(ctx, s.session, m.ID)
+// call starts a tools/call. It is under way when call returns, so that a cancel on the next line finds it. The end of the run leaves it its grace.
+func (s *stdioServer) call(ctx context.Context, m rpcMessage) *rpcError {
+	ctx, call, fault := s.core.start(context.WithoutCancel(ctx), s.session, m.ID)
 	if fault != nil {
-		s.write(appendMessage(nil, rpcMessage{ID: m.ID, Error: fault}))
-		return
+		return fault
 	}
 	s.calls.Go(func() { // ends with the call, which has a deadline; finish waits for it
-		s.write(s.core.answer(ctx, nil, m, call))
+		s.write(s.over, s.core.answer(ctx, nil, m, call))
 	})
+	return nil
 }
 
-// write writes one message as one line with one write; nothing where no answer is due.
-func (s *stdioServer) write(message []byte) {
+// write puts one message on its way, unless quit is closed before there is room; nothing where no answer is due.
+func (s *stdioServer) write(quit <-chan struct{}, message []byte) {
 	if len(message) == 0 {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.gone != nil {
-		return // what was done is in the run log
-	}
-	if _, err := s.out.Write(append(message, '\n')); err != nil {
-		s.gone = fmt.Errorf("serve MCP: write stdout: %w", err)
-		close(s.broken)
+	select {
+	case s.queue <- append(message, '\n'):
+	case <-quit: // what was done is in the run log
+	case <-s.broken:
 	}
 }
 
-func (s *stdioServer) fault() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.gone
+// pump writes one message a write, until the queue is closed, out is broken, or nobody waits any more.
+func (s *stdioServer) pump() {
+	defer close(s.wrote)
+	for {
+		select {
+		case <-s.over:
+			return
+		case line, more := <-s.queue:
+			if !more {
+				return
+			}
+			if _, err := s.out.Write(line); err != nil {
+				s.gone = fmt.Errorf("serve MCP: write stdout: %w", err)
+				close(s.broken)
+				return
+			}
+		}
+	}
 }
 
-// finish lets calls under way come to their end. Where nobody can be answered any more they are cancelled at once.
+// finish lets calls under way come to their end, and what they give be written. Where nobody can be answered any more they are cancelled at once.
 func (s *stdioServer) finish() error {
 	ended := make(chan struct{})
 	go func() { // ends with the calls
 		s.calls.Wait()
 		close(ended)
 	}()
+	if !s.within(ended, s.broken) {
+		s.core.cancelAll()
+		if !s.within(ended, nil) {
+			close(s.over)
+			return errors.New("stop serving MCP: calls did not end in time, or were not read")
+		}
+	}
+	close(s.queue) // who wrote has ended
+	if !s.within(s.wrote, nil) {
+		close(s.over)
+		return errors.New("stop serving MCP: the last answers were not read in time")
+	}
+	return s.gone
+}
+
+// within waits for done for as long as the grace, at most until early.
+func (s *stdioServer) within(done, early <-chan struct{}) bool {
 	grace := time.NewTimer(s.grace)
 	defer grace.Stop()
 	select {
-	case <-ended:
-		return nil
+	case <-done:
+		return true
 	case <-grace.C:
-	case <-s.broken:
+	case <-early:
 	}
-	s.core.cancelAll()
-	grace.Reset(s.grace)
-	select {
-	case <-ended:
-		return nil
-	case <-grace.C:
-		return errors.New("stop serving MCP: calls did not end in time")
-	}
+	return false
 }

@@ -406,6 +406,38 @@ func TestServeStdioReaderGone(t *testing.T) {
 	}
 }
 
+// A client that does not read holds nothing for ever: the end of the run comes all the same, and says that answers were not read.
+func TestServeStdioUnread(t *testing.T) {
+	base := serveMake(t, modeDanger, nil)
+	in, inWriter := io.Pipe()
+	outReader, out := io.Pipe()
+	s := newStdioServer(base.server.core, out)
+	s.grace = 20 * time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() { result <- s.serve(ctx, in) }() // ends below
+	for range 3 * stdioQueue {
+		if _, err := io.WriteString(inWriter, servePing+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		if len(s.queue) == stdioQueue {
+			break
+		}
+	}
+	cancel()
+	select {
+	case err := <-result:
+		if err == nil || !strings.Contains(err.Error(), "not read") {
+			t.Errorf("serve: %v", err)
+		}
+	case <-time.After(servedWait):
+		t.Error("it does not end")
+	}
+	inWriter.Close()
+	outReader.Close()
+	<-s.wrote
+}
+
 // A read that fails is told, after what is under way has ended.
 func TestServeStdioReadFails(t *testing.T) {
 	s := newStdioServer(serveMake(t, modeDanger, nil).server.core, io.Discard)
