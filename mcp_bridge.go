@@ -539,8 +539,9 @@ func (b *mcpBridge) offered(ctx context.Context) ([]sourceTool, error) {
 
 // bridgeState is what a list of tools depends on.
 type bridgeState struct {
-	at   bridgeStamp
-	mask *redactor
+	at      bridgeStamp
+	profile string // of a served turn, "" for that of the run
+	mask    *redactor
 }
 
 // state names the state that offered reads (part of toolSource).
@@ -553,7 +554,7 @@ func (b *mcpBridge) state(ctx context.Context) (any, error) {
 		return nil, err
 	}
 	mask, err := b.cfg.Mask(ctx)
-	return bridgeState{at, mask}, err
+	return bridgeState{at, profileOf(ctx), mask}, err
 }
 
 // described gives just the tools of these names, whole (part of toolSource). One that is no longer offered is left out.
