@@ -132,6 +132,53 @@ func peersClients(t *testing.T, p *peers) {
 	}
 }
 
+// SRV: the same clients start tai mcp serve over stdio, list, call, and are refused what changes something; each run has a log that is whole.
+func peersGoverned(t *testing.T, p *peers) {
+	h := p.newHome(t)
+	if err := os.WriteFile(filepath.Join(h.work, "note.txt"), []byte("the kettle is on\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	serve := []string{h.tai, "mcp", "serve", "--root", h.work}
+	inspector := func(words ...string) []string {
+		return append(append([]string{p.file(t, ".bin/mcp-inspector"), "--cli", "--format", "json", "-q"}, words...), append([]string{"--"}, serve...)...)
+	}
+	porter := func(verb string, words ...string) []string {
+		return append([]string{p.file(t, ".bin/mcporter"), verb, "--stdio", strings.Join(serve, " ")}, words...)
+	}
+	sdk := func(generation string) []string {
+		return append([]string{filepath.Join(p.root, "sdk-client.mjs"), generation}, serve...)
+	}
+	read, write := `{"path":"note.txt"}`, `{"path":"made.txt","content":"x"}`
+	for _, tc := range []struct {
+		name, pkg string
+		words     []string
+		want      []string
+		fails     bool
+	}{
+		{"inspector lists", "@modelcontextprotocol/inspector", inspector("--method", "tools/list"), []string{`"file_read"`, `"inputSchema"`}, false},
+		{"inspector calls", "@modelcontextprotocol/inspector", inspector("--method", "tools/call", "--tool-name", "file_read", "--tool-args-json", read), []string{"the kettle is on"}, false},
+		{"inspector is refused", "@modelcontextprotocol/inspector", inspector("--method", "tools/call", "--tool-name", "file_write", "--tool-args-json", write), []string{"nobody to ask"}, true},
+		{"mcporter lists", "mcporter", porter("list", "--json"), []string{`"file_read"`}, false},
+		{"mcporter calls", "mcporter", porter("call", "--tool", "file_read", "--args", read, "--output", "json"), []string{"the kettle is on"}, false},
+		{"TypeScript SDK, first generation", "@modelcontextprotocol/sdk", sdk("v1"), []string{`"file_read"`, "the kettle is on"}, false},
+		{"TypeScript SDK, second generation, probing first", "@modelcontextprotocol/client", sdk("v2"), []string{`"file_read"`, "the kettle is on"}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := h.program(t, nil, []string{"MCP_INSPECTOR_SECRET_STORE=memory"}, p.node, tc.words...)
+			for _, want := range tc.want {
+				if (r.code != 0) != tc.fails || !strings.Contains(r.out+r.err, want) {
+					t.Errorf("exit %d, want %q in %s%s", r.code, want, r.out, r.err)
+				}
+			}
+			t.Logf("%s %s: %d ms", tc.pkg, p.version(t, tc.pkg), r.took.Milliseconds())
+		})
+	}
+	if _, err := os.Stat(filepath.Join(h.work, "made.txt")); err == nil {
+		t.Error("a refused call wrote a file")
+	}
+	verifyLogs(t, filepath.Join(h.work, ".tai", "runs"))
+}
+
 // peersModel starts a scripted OpenAI-compatible endpoint and gives its address.
 func (h *peersHome) peersModel(t *testing.T, fixtures []map[string]any) string {
 	t.Helper()

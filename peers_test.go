@@ -43,7 +43,7 @@ func TestPeers(t *testing.T) {
 		run  func(*testing.T, *peers)
 	}{
 		{"filesystem", peersFilesystem}, {"npx", peersNpx}, {"stdio", peersStdio}, {"http", peersHTTP}, {"calls", peersCalls},
-		{"noise", peersNoise}, {"killed", peersKilled}, {"clients", peersClients}, {"agent", peersAgent}, {"models", peersModels}, {"task", peersTask},
+		{"noise", peersNoise}, {"killed", peersKilled}, {"clients", peersClients}, {"governed", peersGoverned}, {"agent", peersAgent}, {"models", peersModels}, {"task", peersTask},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			t.Parallel()
