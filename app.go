@@ -161,6 +161,9 @@ func (a *app) newPolicy(flags map[string][]string, get func(string) string) (*po
 			return nil, usageError("tai approval digest TOOL JSON prints the flag of one exact call", "--approve-scoped: %v", err)
 		}
 	}
+	if a.serves() {
+		cfg.Fresh = newPresetWatch(a.policyFolder(), a.trustedFile, func(note string) { fmt.Fprintln(a.stderr, "tai: "+visibleLine(note)) }).fresh
+	}
 	ws, err := loadWorkspacePolicy(filepath.Join(a.root, ".tai"), a.trustedFile)
 	if err != nil {
 		return nil, &cliError{Exit: exitUsage, Message: err.Error(), Hint: "mend or remove the file; a lost deny is worse than no service", err: err}

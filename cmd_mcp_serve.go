@@ -14,7 +14,7 @@ const mcpServePort = 7330 // of tai mcp serve --http
 func mcpServeCommands() []command {
 	return []command{{
 		Path: "mcp serve", Short: "serve this workspace's tools under a permission mode", Example: "tai mcp serve --root . --permission-mode prompt",
-		Long: "On stdio, which is the default, a client starts it; with --http it listens on\nthis machine. Nobody is asked: what would need a question is refused, unless a\npreset (tai approval grant) or --approve-scoped allows it. Presets are read at\nthe start. The run is logged in .tai/runs of the workspace.",
+		Long: "On stdio, which is the default, a client starts it; with --http it listens on\nthis machine. Nobody is asked: what would need a question is refused, unless a\npreset (tai approval grant) or --approve-scoped allows it. The run is logged in\n.tai/runs of the workspace.",
 		Flags: []flagSpec{
 			{Name: "http", Help: "serve over HTTP instead of stdio"},
 			{Name: "port", Value: "N", Help: fmt.Sprintf("port of --http, 0 for a free one (default %d)", mcpServePort)},

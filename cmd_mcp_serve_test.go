@@ -420,3 +420,45 @@ func TestMCPServeOwnClient(t *testing.T) {
 		}
 	}
 }
+
+// Presets that a person changes while it serves count from the next call on, at both doors; a file that cannot be relied on any more refuses all.
+func TestMCPServePresetsChange(t *testing.T) {
+	r := newCLIRig(t)
+	s := r.governed()
+	w := r.serve("mcp", "serve", "--http", "--port", "0")
+	session := w.session()
+	both := func(want string) {
+		t.Helper()
+		for _, m := range []rpcMessage{s.call("file_write", `{"path":"a","content":"x"}`), w.post(serveCall("file_write", `{"path":"b","content":"x"}`), session).rpc} {
+			if want != "" {
+				servedDenied(t, m, want)
+			} else if _, res := servedResult(t, m); res.IsError {
+				t.Errorf("%s", m.Result)
+			}
+		}
+	}
+	both(ruleNobody)
+	granted := cliJSON[struct{ Presets []struct{ ID string } }](r.tai("approval", "grant", "file_write", "--yes", "--json"))
+	both("")
+	r.tai("approval", "deny", "file_*").ok()
+	both(ruleDeny)
+	for _, id := range []string{granted.Presets[0].ID, cliJSON[struct{ Presets []struct{ ID, Effect string } }](r.tai("approval", "list", "--json")).Presets[1].ID} {
+		r.tai("approval", "revoke", id, "--yes").ok()
+	}
+	both(ruleNobody)
+	file := filepath.Join(r.dir, ".tai", "approvals.json")
+	if err := os.WriteFile(file, []byte(`{"version":1,"presets":[{`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	both(rulePresets)
+	servedDenied(t, s.call("dir_list", `{}`), rulePresets)
+	seedWrite(t, file, `{"version":1,"presets":[{"id":"p-1","effect":"allow","tool":"*"}]}`) // nobody confirmed it
+	both(ruleNobody)
+	if !strings.Contains(s.stderr(), "1 allow presets are passed over") {
+		t.Errorf("%s", s.stderr())
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	both(ruleNobody)
+}

@@ -35,6 +35,7 @@ const (
 	ruleToolSet    = "tool set"     // of a sub-agent: it was not given the tool
 	ruleUnknown    = "unknown tool" // of a forecast alone
 	ruleApproved   = "not approved beforehand"
+	rulePresets    = "policy file"
 )
 
 const (
@@ -92,7 +93,8 @@ type prompter interface {
 // policyConfig is what a policy is made of; Mode and ModeGiven can change later. ModeGiven: the mode was stated (--permission-mode), so that a person's own words
 // obey it where it is narrower than allow. Digests are TOOL:SHA256 (checkScoped). Show gets the line of a decision that is
 // Shown, Redact takes known secrets out of what is asked and shown; SavePreset stores an allow preset and returns it with
-// its id. Prompter, Show, Redact and SavePreset may be nil.
+// its id; Fresh gives the presets anew where they have changed, and with an error every call is refused. Prompter, Show, Redact, SavePreset and
+// Fresh may be nil.
 type policyConfig struct {
 	Mode       approvalMode
 	ModeGiven  bool
@@ -105,6 +107,7 @@ type policyConfig struct {
 	Show       func(ctx context.Context, line string)
 	Redact     func(string) string
 	SavePreset func(ctx context.Context, ps preset) (preset, error)
+	Fresh      func() (presets []preset, changed bool, err error)
 
 	// Turn waits until a question may be put, and gives the context to ask in and what ends it; errNobodyAsked where it never may. nil: one
 	// after the other.
@@ -272,6 +275,9 @@ func (p *policy) judge(r *policyRequest) (d decision, ask string) {
 	plain.Args = r.Net.plainArgs(call.Args)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if err := p.refresh(); err != nil {
+		return decision{Rule: rulePresets, Reason: "what this workspace denies can no longer be read: " + visibleLine(err.Error()), Hint: "mend or remove the file; tai approval list shows it"}, ""
+	}
 	for _, ps := range p.presets {
 		if ps.denies(call) || ps.denies(plain) {
 			return decision{Rule: ruleDeny + ps.ID, Reason: "this workspace denies " + visibleLine(r.Tool), Hint: "only removing " + visibleLine(ps.ID) + " from .tai/approvals.json lifts it"}, ""
@@ -299,6 +305,18 @@ func (p *policy) judge(r *policyRequest) (d decision, ask string) {
 	default: // never made by parseMode: in doubt, no
 		return decision{Rule: ruleMode + string(mode), Reason: "this mode is not known"}, ""
 	}
+}
+
+// refresh takes presets that were changed by another tai; p.mu is held.
+func (p *policy) refresh() error {
+	if p.cfg.Fresh == nil {
+		return nil
+	}
+	presets, changed, err := p.cfg.Fresh()
+	if changed && err == nil {
+		p.presets = presets
+	}
+	return err
 }
 
 // approvedBefore says whether an allow preset or a digest covers the call; p.mu is held.

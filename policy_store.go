@@ -87,6 +87,63 @@ func changeApprovals(ctx context.Context, v *vault, dir, confirmed string, widen
 	})
 }
 
+// presetWatch reads the presets of a workspace anew when its approvals.json has changed, for a run that nobody starts again for it: a
+// server. It is used under the lock of the policy that it serves.
+type presetWatch struct {
+	dir     string
+	trusted func(sha256 string) bool
+	note    func(string) // is told what is passed over
+	seen    os.FileInfo  // of the file that was read last, nil for none
+	fault   error        // why that could not be relied on
+}
+
+// newPresetWatch begins at the file as it is now. The caller reads the presets after it, so that no change is missed.
+func newPresetWatch(dir string, trusted func(string) bool, note func(string)) *presetWatch {
+	w := &presetWatch{dir: dir, trusted: trusted, note: note}
+	w.seen, w.fault = w.look()
+	return w
+}
+
+func (w *presetWatch) look() (os.FileInfo, error) {
+	info, err := os.Lstat(filepath.Join(w.dir, approvalsName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return info, err
+}
+
+// fresh gives the presets where the file has changed. An error says that what stands there cannot be relied on; it holds until it is mended.
+func (w *presetWatch) fresh() (presets []preset, changed bool, err error) {
+	info, err := w.look()
+	if err == nil && w.fault == nil && sameState(w.seen, info) {
+		return nil, false, nil
+	}
+	var ws workspacePolicy
+	var text []byte
+	if err == nil {
+		text, err = readPolicyFile(w.dir, approvalsName)
+	}
+	if err == nil && text != nil {
+		err = parseApprovals(text, w.trusted(sha256Hex(text)), &ws)
+	}
+	if err != nil {
+		err = fmt.Errorf("policy file %s: %w", filepath.Join(w.dir, approvalsName), err)
+	}
+	for _, note := range ws.Notes {
+		w.note(note)
+	}
+	w.seen, w.fault = info, err
+	return ws.Presets, true, err
+}
+
+// sameState reports a file that was neither replaced nor written in between.
+func sameState(a, b os.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && a.Mode() == b.Mode()
+}
+
 // confirmFile makes one state of a policy file count; it must be the one that was shown.
 func confirmFile(ctx context.Context, v *vault, f policyFile) error {
 	return v.changeTrusted(ctx, f.Path, func(func(string) bool) (trustedChange, error) {
