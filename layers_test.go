@@ -30,7 +30,7 @@ var layerOf = map[string]float64{
 	"tools.go": 3.0, "tool_paths.go": 3.5, "tool_files.go": 4.0, "tool_search.go": 4.0, "tool_shell.go": 4.0, "tool_ask.go": 4.0,
 	"rank_words.go": 0.0, "rank_tables.go": 0.01, "rank_message.go": 0.02, "rank.go": 0.1, "rank_score.go": 0.2, "tools_select.go": 3.1, "tool_find.go": 4.0,
 	"agent.go": 5.0, "mcp_serve.go": 6.0, "mcp_serve_http.go": 6.1,
-	"version.go": 0.0, "json_text.go": 0.03,
+	"version.go": 0.0, "order.go": 0.0, "json_text.go": 0.03,
 	"mcp_names.go": 4.0, "mcp_results.go": 4.0, "mcp_pins.go": 4.0, "mcp_views.go": 4.2, "mcp_moves.go": 4.4, "mcp_bridge.go": 4.3, "mcp_bridge_memo.go": 4.35, "mcp_bridge_call.go": 4.4, "mcp_register.go": 4.4,
 	"tool_mcp.go": 5.0, "ask.go": 5.8, "cli.go": 5.9, "app.go": 6.0, "cmd.go": 6.1,
 	"cmd_mcp_call.go": 6.2, "cmd_vault.go": 6.2, "cmd_audit.go": 6.25, "cmd_help.go": 6.2, "cmd_mcp_moves.go": 6.25, "cmd_mcp.go": 6.3, "cmd_tools.go": 6.3,
@@ -57,8 +57,6 @@ var layerOf = map[string]float64{
 	"sqlite_text.go": 0.05, "sys_memory.go": 0.0, "sys_memory_windows.go": 0.0, "sqlite_guard.go": 0.5, "sqlite_run.go": 3.1, "sqlite_file.go": 3.65, "sqlite_rows.go": 3.66, "tool_sqlite.go": 4.15, "table_infer.go": 0.1, "table_csv.go": 0.1, "table_load.go": 3.7, "table_json.go": 3.75, "tool_table.go": 4.2,
 	"vault_search.go": 1.05, "vault_messages.go": 1.08, "vault_memories.go": 1.15, "tool_memory.go": 4.12, "tool_session.go": 4.95, "audit_rows.go": 2.3, "tool_audit.go": 4.15, "tool_usage.go": 4.2, "cmd_memory.go": 6.25, "cmd_usage.go": 6.27,
 	"asking.go": 0.0, "tools_narrow.go": 4.45, "agent_sub.go": 5.2, "tool_agent.go": 5.3, "ask_desk.go": 5.85, "app_agents.go": 6.05,
-	"order.go": 0.0,
-	"main.go":  7,
 	"mcp_serve_chat.go": 6.05, "mcp_serve_stdio.go": 6.15, "cmd_mcp_serve.go": 6.3, "cmd_serve_key.go": 6.54,
 	"main.go": 7,
 }

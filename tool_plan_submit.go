@@ -39,7 +39,7 @@ func planSubmitTools(r planReviewer, agreed func(call string) (string, error)) [
 "mode":{"type":"string","description":"What the permission mode is now, if it changed."},
 ` + procRecordSchema + `}}`),
 		Hints:      toolHints{Stateful: true},
-		unattended: func(c toolCall) bool { return r == nil || c.Origin == "mcp" || c.Origin == "http" },
+		unattended: func(c toolCall) bool { return r == nil || c.served() },
 		run: func(ctx context.Context, c toolCall) (toolResult, error) {
 			return planSubmit(ctx, r, agreed, c)
 		},

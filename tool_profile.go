@@ -192,7 +192,7 @@ func (d profileDesk) switchTo(ctx context.Context, c toolCall) (toolResult, erro
 		return toolResult{}, err
 	case len(list) == 0:
 		return toolResult{Hint: profileHint}, fmt.Errorf(`property "name": there is no profile %s`, quoteClip(args.Name))
-	case c.Origin == "mcp" || c.Origin == "http":
+	case c.served():
 		return toolResult{Hint: "tai --profile NAME starts a server in another one"}, fmt.Errorf("a served session stays in the profile that tai was started in, which is %s", visibleLine(before))
 	}
 	if err := d.use(ctx, args.Name); err != nil {

@@ -162,7 +162,7 @@ func secretTools(d secretDesk) []tool {
 		judge:  d.judge,
 		unattended: func(c toolCall) bool {
 			from, _ := secretArg(c.Args, "from")
-			return from == secretPrompt && (d.hidden == nil || c.Origin == "mcp" || c.Origin == "http")
+			return from == secretPrompt && (d.hidden == nil || c.served())
 		},
 		run: d.set,
 	}, {
