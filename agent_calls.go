@@ -38,7 +38,8 @@ func (a *agent) fitCalls(calls []chatToolCall) []chatToolCall {
 }
 
 // runCalls gives each call exactly one result, in their order: calls side by side that only read run at the same time, the others one by one, so
-// that the person is asked one question at a time. An interrupt leaves results for those that had not run, too.
+// that the person is asked one question at a time. Their beginnings are told in their order, their ends as they come. An interrupt leaves results for
+// those that had not run, too.
 func (a *agent) runCalls(ctx context.Context, calls []chatToolCall) (refused int, err error) {
 	results, ran, errs := make([]chatMessage, len(calls)), make([]toolResult, len(calls)), make([]error, len(calls))
 	kept := true
@@ -57,6 +58,8 @@ func (a *agent) runCalls(ctx context.Context, calls []chatToolCall) (refused int
 		slots := make(chan struct{}, agentParallel)
 		for i := from; i < to; i++ {
 			slots <- struct{}{}
+			// Told here, so that calls begin in their order.
+			a.sink(func(s turnSink) { s.toolStarted(calls[i]) })
 			wg.Go(func() { // ends with its call; all are waited for below
 				results[i], ran[i], errs[i] = a.runCall(ctx, calls[i], i)
 				<-slots
@@ -88,7 +91,6 @@ func (a *agent) runCalls(ctx context.Context, calls []chatToolCall) (refused int
 
 // runCall runs one call and keeps its result. The error is that of keeping it; every other fault is a result.
 func (a *agent) runCall(ctx context.Context, c chatToolCall, place int) (chatMessage, toolResult, error) {
-	a.sink(func(s turnSink) { s.toolStarted(c) })
 	start := time.Now()
 	r := a.callTool(ctx, c, place)
 	took := time.Since(start)

@@ -536,6 +536,9 @@ func (k *subSink) toolFinished(c chatToolCall, r toolResult, _ time.Duration) {
 	case r.IsError:
 		k.tell(visibleLine(c.Name) + " failed")
 	}
+	if r.Notice != "" {
+		k.tell(visibleLine(c.Name) + ": " + brief(visibleLine(k.s.host.cfg.Redact(r.Notice)), subLineMax))
+	}
 }
 
 func (k *subSink) notice(text string) {

@@ -456,6 +456,15 @@ func TestAgentParallel(t *testing.T) {
 	if _, err := rig.runTurn(t.Context(), "go"); err != nil {
 		t.Fatal(err)
 	}
+	var starts []string
+	for _, e := range rig.sink.events {
+		if id, ok := strings.CutPrefix(e, "start "); ok {
+			starts = append(starts, id[:1])
+		}
+	}
+	if got := strings.Join(starts, ""); got != "abcdef" {
+		t.Errorf("calls are told to begin in the order %s, want abcdef", got)
+	}
 	for i, want := range []string{"a", "b", "c"} {
 		if m := rig.history[2+i]; m.CallID != want || m.Content != "met" {
 			t.Errorf("result %d: %+v", i, m)

@@ -87,6 +87,7 @@ func TestTurnSinksMask(t *testing.T) {
 		s.textDelta("it is sink-val")
 		s.textDelta("ue-0001, and sink-")
 		s.toolStarted(chatToolCall{ID: "c", Name: "echo", Args: `{"a":"` + value + `"}`})
+		s.toolFinished(chatToolCall{ID: "c", Name: "echo"}, toolResult{Text: "x", Notice: "odd " + value}, time.Second)
 		s.notice("retry with " + value)
 		s.textDelta("sink-v")
 		s.finish()
@@ -101,6 +102,9 @@ func TestTurnSinksMask(t *testing.T) {
 	}
 	if want := "it is [secret:S], and sink-sink-v\n"; out.String() != want {
 		t.Errorf("answer %q, want %q", out.String(), want)
+	}
+	if !strings.Contains(notes.String(), "  warning: odd [secret:S]\n") || !strings.Contains(lines.String(), `"notice":"odd [secret:S]"`) {
+		t.Errorf("the notice of a result: %s%s", notes.String(), lines.String())
 	}
 	first, _, _ := strings.Cut(lines.String(), `"tool_started"`)
 	if !strings.Contains(first, `"text":"sink-"`) {

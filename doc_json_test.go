@@ -472,7 +472,9 @@ func TestDocEvents(t *testing.T) {
 	out += failed
 	var notice bytes.Buffer
 	var noMask *redactor
-	(&jsonSink{out: &notice, redact: noMask.text, mask: noMask.stream()}).notice("x")
+	sink := &jsonSink{out: &notice, redact: noMask.text, mask: noMask.stream()}
+	sink.notice("x")
+	sink.toolFinished(chatToolCall{ID: "c", Name: "n"}, toolResult{Text: "x", Notice: "y"}, 0)
 	seen := map[string]map[string]bool{}
 	for line := range strings.Lines(out + notice.String()) {
 		var doc map[string]any

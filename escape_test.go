@@ -8,6 +8,39 @@ import (
 	"unicode/utf8"
 )
 
+// A joiner stays in an answer between two emoji and nowhere else, however the answer is cut.
+func TestVisibleAnswer(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string][2]string{
+		"family":               {"a \U0001f469\u200d\U0001f469\u200d\U0001f467 b", "a \U0001f469\u200d\U0001f469\u200d\U0001f467 b"},
+		"style and skin":       {"\u2764\ufe0f\u200d\U0001f525\U0001f469\U0001f3fd\u200d\u2695\ufe0f", "\u2764\ufe0f\u200d\U0001f525\U0001f469\U0001f3fd\u200d\u2695\ufe0f"},
+		"in a word":            {"pay\u200dpal", "pay<U+200D>pal"},
+		"before a word":        {"\U0001f469\u200dx", "\U0001f469<U+200D>x"},
+		"behind a word":        {"x\u200d\U0001f469", "x<U+200D>\U0001f469"},
+		"two":                  {"\U0001f469\u200d\u200d\U0001f469", "\U0001f469<U+200D><U+200D>\U0001f469"},
+		"at the ends":          {"\u200d\U0001f469\u200d", "<U+200D>\U0001f469<U+200D>"},
+		"another hidden one":   {"\U0001f469\u200b\U0001f469\u200d\u202e\U0001f469", "\U0001f469<U+200B>\U0001f469<U+200D><U+202E>\U0001f469"},
+		"over lines":           {"\U0001f469\u200d\n\U0001f469", "\U0001f469<U+200D>\n\U0001f469"},
+		"letters that join so": {"\u0915\u094d\u200d\u0937", "\u0915\u094d<U+200D>\u0937"},
+	} {
+		for size := 1; size <= len(tc[0]); size++ {
+			var a visibleAnswer
+			got, part := "", ""
+			for _, r := range tc[0] {
+				if part += string(r); len(part) >= size {
+					got, part = got+a.text(part), ""
+				}
+			}
+			if got += a.text(part) + a.rest(); got != tc[1] {
+				t.Errorf("%s, in parts of %d: %q, want %q", name, size, got, tc[1])
+			}
+		}
+		if got := visible(tc[0]); strings.Contains(got, "\u200d") {
+			t.Errorf("%s: visible keeps it: %q", name, got)
+		}
+	}
+}
+
 func TestLST06ControlCharacters(t *testing.T) {
 	for _, tc := range []struct{ in, text, line string }{
 		{"", "", ""},

@@ -98,6 +98,7 @@ func (s mcpToolset) add(ctx context.Context, c toolCall) (toolResult, error) {
 			fmt.Fprintf(&text, "%v\n", err)
 			continue
 		}
+		out.Anew = true
 		fmt.Fprintf(&text, "%s: %s for profile %s, %d tools\n", r.Name, r.Status, r.Profile, len(r.Tools))
 		if r.Hint != "" {
 			fmt.Fprintf(&text, "  %s\n", r.Hint)
@@ -166,7 +167,7 @@ func (s mcpToolset) turn(ctx context.Context, c toolCall, on bool) (toolResult, 
 	if on {
 		state = statusEnabled
 	}
-	return toolResult{Text: fmt.Sprintf("%s: %s for profile %s", args.Server, state, profile)}, nil
+	return toolResult{Text: fmt.Sprintf("%s: %s for profile %s", args.Server, state, profile), Anew: true}, nil
 }
 
 func (s mcpToolset) remove(ctx context.Context, c toolCall) (toolResult, error) {
@@ -181,7 +182,7 @@ func (s mcpToolset) remove(ctx context.Context, c toolCall) (toolResult, error) 
 	if err != nil {
 		return toolResult{}, err
 	}
-	return toolResult{Text: args.Server + ": removed with its profile rows, pins and tokens"}, nil
+	return toolResult{Text: args.Server + ": removed with its profile rows, pins and tokens", Anew: true}, nil
 }
 
 func (s mcpToolset) tools(ctx context.Context, c toolCall) (toolResult, error) {

@@ -29,6 +29,7 @@ type textSink struct {
 	results    *resultLog    // where results go to be shown again; nil: nowhere
 	width      func() int    // columns of notes, 0 where it is no screen; nil: the same
 
+	shown visibleAnswer // how it is made safe on a screen
 	held  strings.Builder
 	open  bool // the last line of out has no end yet
 	ended bool // an interrupt was seen
@@ -39,7 +40,12 @@ type textSink struct {
 func (s *textSink) textDelta(text string) { s.write(s.mask.feed(text)) }
 
 // flush writes what was held back because a secret might begin with it.
-func (s *textSink) flush() { s.write(s.mask.flush()) }
+func (s *textSink) flush() {
+	s.write(s.mask.flush())
+	if rest := s.shown.rest(); rest != "" {
+		fmt.Fprint(s.out, rest)
+	}
+}
 
 // finish ends a turn: what was said last is the answer.
 func (s *textSink) finish() {
@@ -71,7 +77,9 @@ func (s *textSink) write(text string) {
 		s.held.WriteString(text)
 		return
 	case s.screen:
-		text = visible(text)
+		if text = s.shown.text(text); text == "" {
+			return
+		}
 	}
 	s.open = !strings.HasSuffix(text, "\n")
 	fmt.Fprint(s.out, text)
@@ -114,6 +122,9 @@ func (s *textSink) toolFinished(c chatToolCall, r toolResult, took time.Duration
 	fmt.Fprint(s.notes, k.lines(s.redact(clip(r.Text, mcpResultMax)), s.results != nil, s.columns()))
 	if r.Rule != "" && r.Hint != "" {
 		fmt.Fprintln(s.notes, "  hint: "+visibleLine(r.Hint))
+	}
+	if r.Notice != "" {
+		fmt.Fprintln(s.notes, "  warning: "+visibleLine(s.redact(r.Notice)))
 	}
 	for line := range strings.Lines(r.Shown) {
 		fmt.Fprintln(s.notes, "  "+visibleLine(strings.TrimSuffix(line, "\n")))
@@ -186,7 +197,8 @@ func (s *jsonSink) toolFinished(c chatToolCall, r toolResult, took time.Duration
 		Duration int64  `json:"duration_ms"`
 		Rule     string `json:"rule,omitempty"`
 		Hint     string `json:"hint,omitempty"`
-	}{"tool_finished", c.ID, c.Name, r.IsError, r.Text, took.Milliseconds(), r.Rule, r.Hint})
+		Notice   string `json:"notice,omitempty"`
+	}{"tool_finished", c.ID, c.Name, r.IsError, r.Text, took.Milliseconds(), r.Rule, r.Hint, s.redact(r.Notice)})
 }
 
 // turnUsage is what a turn cost, in tokens.
