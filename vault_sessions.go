@@ -130,6 +130,17 @@ func rawOrNil(s string) json.RawMessage {
 	return json.RawMessage(s)
 }
 
+// sessionTable gives what sessions are read from: in a vault of a schema before vaultSchemaPlaces, which could not be written to bring it up to date,
+// none has a root or a parent.
+func sessionTable(ctx context.Context, tx *sql.Tx) (string, error) {
+	var there bool
+	err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM pragma_table_info('sessions') WHERE name = 'parent')`).Scan(&there)
+	if err != nil || there {
+		return `sessions`, err
+	}
+	return `(SELECT *, '' AS root, '' AS parent FROM sessions) AS sessions`, nil
+}
+
 const sessionColumns = `id, profile, root, parent, title, created, updated, (SELECT count(*) FROM messages WHERE session = id)`
 
 // scan reads a row of sessionColumns.
@@ -145,7 +156,11 @@ func (v *vault) session(ctx context.Context, id string) (s sessionInfo, err erro
 	id = spokenID(id)
 	defer wrapDeed(&err, "read session %q", id)
 	err = v.view(ctx, func(tx *sql.Tx) error {
-		return orNotFound(s.scan(tx.QueryRowContext(ctx, `SELECT `+sessionColumns+` FROM sessions WHERE id = ?`, id)))
+		table, err := sessionTable(ctx, tx)
+		if err != nil {
+			return err
+		}
+		return orNotFound(s.scan(tx.QueryRowContext(ctx, `SELECT `+sessionColumns+` FROM `+table+` WHERE id = ?`, id)))
 	})
 	return s, err
 }
@@ -156,9 +171,13 @@ func (v *vault) sessions(ctx context.Context, q sessionQuery) (list []sessionInf
 	if q.Limit < 1 {
 		q.Limit = -1 // SQLite: no limit
 	}
-	const match = ` FROM sessions WHERE parent = '' AND (?1 = '' OR root = ?1) AND (?2 = '' OR profile = ?2)`
+	const match = ` WHERE parent = '' AND (?1 = '' OR root = ?1) AND (?2 = '' OR profile = ?2)`
 	err = v.view(ctx, func(tx *sql.Tx) error {
-		if err := tx.QueryRowContext(ctx, `SELECT count(*)`+match, q.Root, q.Profile).Scan(&total); err != nil {
+		table, err := sessionTable(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM `+table+match, q.Root, q.Profile).Scan(&total); err != nil {
 			return err
 		}
 		return eachRow(ctx, tx, func(r *sql.Rows) error {
@@ -167,7 +186,7 @@ func (v *vault) sessions(ctx context.Context, q sessionQuery) (list []sessionInf
 			list = append(list, s)
 			return err
 		}, `
-			SELECT `+sessionColumns+match+`
+			SELECT `+sessionColumns+` FROM `+table+match+`
 			ORDER BY updated DESC, (SELECT max(rowid) FROM messages WHERE session = id) DESC, seq DESC
 			LIMIT ?3`,
 			q.Root, q.Profile, q.Limit)

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -88,8 +89,21 @@ func fakeVaultLocked() {
 		var list []secretInfo
 		list, err = v.secrets(ctx)
 		value, valueErr := v.secretFor(ctx, "", "A")
-		err = errors.Join(err, valueErr, v.close())
-		fmt.Println("read", len(list), value.reveal())
+		told := []error{err, valueErr}
+		sessions, _, err := v.sessions(ctx, sessionQuery{})
+		told = append(told, err)
+		for _, s := range sessions {
+			_, err := v.session(ctx, s.ID)
+			_, readErr := v.messages(ctx, s.ID)
+			told = append(told, err, readErr)
+		}
+		_, modelErr := v.models(ctx)
+		_, _, memoryErr := v.searchMemories(ctx, memoryQuery{})
+		_, headErr := v.auditHeads(ctx)
+		_, recordErr := v.searchRecords(ctx, "word", 0)
+		_, serverErr := v.servers(ctx)
+		err = errors.Join(append(told, modelErr, memoryErr, headErr, recordErr, serverErr, v.close())...)
+		fmt.Println("read", len(list), value.reveal(), len(sessions))
 	}
 	if err != nil {
 		fmt.Println("read:", err)
@@ -126,7 +140,7 @@ func TestVLT04ReadOnly(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			path := vaultForOther(t, dir, home, tc.journal)
+			path := vaultForOther(t, dir, home, tc.journal, vaultMigrations())
 			for name, mode := range map[string]os.FileMode{path: tc.file, path + "-wal": tc.file, path + "-shm": tc.file, home: tc.folder} {
 				if err := os.Chmod(name, mode); err != nil && !(strings.HasPrefix(name, path+"-") && os.IsNotExist(err)) {
 					t.Fatal(err)
@@ -141,7 +155,7 @@ func TestVLT04ReadOnly(t *testing.T) {
 				t.Fatalf("%v: %s", err, out)
 			}
 			lines := strings.Split(string(out), "\n")
-			if lines[0] != "read 1 b" {
+			if lines[0] != "read 1 b 1" {
 				t.Errorf("got %q", lines[0])
 			}
 			// A writable file in a closed folder with both journal files at hand can be written.
@@ -157,14 +171,44 @@ func TestVLT04ReadOnly(t *testing.T) {
 	}
 }
 
-// vaultForOther makes a vault with one secret that the user of fakeVaultLocked owns.
-func vaultForOther(t *testing.T, dir, home string, journal bool) (path string) {
+// VLT-04: a vault of each older schema from vaultReadsFrom on that cannot be written is read as it is, its sessions too.
+func TestVLT04OlderReadOnly(t *testing.T) {
+	t.Parallel()
+	all := vaultMigrations()
+	for schema := vaultReadsFrom; schema < len(all); schema++ {
+		dir, err := os.MkdirTemp("", "tai-vault-*") // as above
+		if err != nil {
+			t.Fatal(err)
+		}
+		home := filepath.Join(dir, "home")
+		t.Cleanup(func() {
+			if err := errors.Join(os.Chmod(home, 0o700), os.RemoveAll(dir)); err != nil {
+				t.Error(err)
+			}
+		})
+		path := vaultForOther(t, dir, home, false, all[:schema])
+		if err := errors.Join(os.Chmod(path, 0o400), os.Chmod(home, 0o555)); err != nil {
+			t.Fatal(err)
+		}
+		out, err := vaultProcess(t, "TAI_TEST_FAKE=vault-locked", "TAI_HOME="+home, "TAI_TEST_KEYS="+filepath.Join(dir, "keys")).CombinedOutput()
+		if err != nil || !strings.HasPrefix(string(out), "read 1 b 1\nwrite: ") || !strings.Contains(string(out), errVaultReadOnly.Error()) {
+			t.Errorf("schema %d: %v, %s", schema, err, out)
+		}
+	}
+}
+
+// vaultForOther makes a vault of that schema, with one secret and one session, that the user of fakeVaultLocked owns.
+func vaultForOther(t *testing.T, dir, home string, journal bool, migrations []string) (path string) {
 	t.Helper()
-	v, err := openVault(t.Context(), filepath.Join(dir, "made"), vaultWrite, vaultClock, vaultKeys{Dir: filepath.Join(dir, "keys")})
+	v, err := openVaultAs(t.Context(), filepath.Join(dir, "made"), vaultWrite, vaultClock, vaultKeys{Dir: filepath.Join(dir, "keys")}, migrations)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := v.putSecret(t.Context(), "", "A", "b", nil); err != nil {
+	err = v.withTx(t.Context(), func(tx *sql.Tx) error {
+		_, err := tx.Exec(`INSERT INTO sessions (id, profile, title, created, updated) VALUES ('s-1', '', 'one', 1, 1)`)
+		return err
+	})
+	if err := errors.Join(err, v.putSecret(t.Context(), "", "A", "b", nil)); err != nil {
 		t.Fatal(err)
 	}
 	if !journal {
