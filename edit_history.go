@@ -240,11 +240,10 @@ func (h *lineHistory) lock() (unlock func()) {
 	for range historyLockTries {
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {
-			return func() { f.Close(); os.Remove(name) }
+			return func() { freeLock(f, name) }
 		}
 		if info, err := os.Stat(name); err == nil && h.now().Sub(info.ModTime()) > historyLockStale {
-			os.Remove(name)
-			continue
+			h.dropStale(name, info)
 		}
 		if !errors.Is(err, fs.ErrExist) {
 			break
@@ -252,6 +251,33 @@ func (h *lineHistory) lock() (unlock func()) {
 		time.Sleep(historyLockPause)
 	}
 	return func() {}
+}
+
+// freeLock drops a lock, unless it was held for so long that another process has taken it over.
+func freeLock(f *os.File, name string) {
+	mine, err := f.Stat()
+	f.Close() // nothing was written
+	if now, statErr := os.Stat(name); err == nil && statErr == nil && os.SameFile(mine, now) {
+		os.Remove(name) // a lock that stays is stale soon
+	}
+}
+
+// dropStale drops a lock that was left behind. Only who makes the mark for this very lock may do so, and looks again first: one that came late would
+// drop the fresh lock of who was faster.
+func (h *lineHistory) dropStale(name string, stale fs.FileInfo) {
+	mark := fmt.Sprintf("%s-%d", name, stale.ModTime().UnixNano())
+	f, err := os.OpenFile(mark, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		if info, err := os.Stat(mark); err == nil && h.now().Sub(info.ModTime()) > historyLockStale {
+			os.Remove(mark) // who made it died, too
+		}
+		return
+	}
+	f.Close() // nothing was written
+	if now, err := os.Stat(name); err == nil && os.SameFile(now, stale) && now.ModTime().Equal(stale.ModTime()) {
+		os.Remove(name) // what stays is tried again
+	}
+	os.Remove(mark)
 }
 
 // historySearch is a search through the entries, newest first, and the place where it stands.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -177,6 +178,45 @@ func TestHistoryTwoAtOnce(t *testing.T) {
 				t.Errorf("%s is lost", line)
 			}
 		}
+	}
+}
+
+// Of two that found a lock left behind the late one leaves the lock of the first alone, and who held one for too long leaves that of who took over.
+func TestHistoryLockTakenOver(t *testing.T) {
+	t.Parallel()
+	h := newLineHistory(t.TempDir(), time.Now)
+	name := h.path + ".lock"
+	there := func(want bool) {
+		t.Helper()
+		if _, err := os.Stat(name); (err == nil) != want {
+			t.Errorf("the lock: %v, want it there: %v", err, want)
+		}
+	}
+	slow := h.lock()
+	old := time.Now().Add(-2 * historyLockStale)
+	if err := os.Chtimes(name, old, old); err != nil {
+		t.Fatal(err)
+	}
+	stale, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fast := h.lock()
+	h.dropStale(name, stale)
+	there(true)
+	slow()
+	there(true)
+	fast()
+	there(false)
+	mark := fmt.Sprintf("%s-%d", name, old.UnixNano())
+	for _, path := range []string{name, mark} { // who took over died, too
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, old, old)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.lock()()
+	if left, err := filepath.Glob(name + "*"); err != nil || len(left) != 0 {
+		t.Errorf("left: %q, %v", left, err)
 	}
 }
 
