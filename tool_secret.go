@@ -111,7 +111,11 @@ func secretModels(ctx context.Context, v *vault) (map[string][]string, error) {
 	list, err := v.models(ctx)
 	users := map[string][]string{}
 	for _, m := range list {
-		if name, ok := strings.CutPrefix(m.Key, "secret:"); ok {
+		name, named := strings.CutPrefix(m.Key, "secret:")
+		if p, known := chatProviderOf(m.Provider); known && m.Key == "" && m.BaseURL == "" { // as modelFinder takes it, where no variable has a key
+			name, named = p.keys[0], true
+		}
+		if named {
 			users[name] = append(users[name], m.Name)
 		}
 	}

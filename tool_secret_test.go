@@ -208,6 +208,13 @@ func TestCLISecretTools(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	r.tai("model", "set", "mine", "--provider", "openai", "--key", "secret:KEY").ok()
+	for name, words := range map[string]string{"usual": "", "mine-2": "--key env:KEY", "else": "--base-url http://127.0.0.1:1/v1"} { // of these only the first takes the provider's usual secret
+		r.tai(append([]string{"model", "set", name, "--provider", "anthropic", "--model", "m"}, strings.Fields(words)...)...).ok()
+	}
+	r.env = append(r.env, "USUAL=value-of-the-usual-one")
+	r.tai("secret", "set", "ANTHROPIC_API_KEY", "--from", "env:USUAL").ok()
+	r.tai("secret", "list").outHas("ANTHROPIC_API_KEY  set ", "Z  used by usual (model)\n")
+	r.tai("secret", "delete", "ANTHROPIC_API_KEY").errHas("still used by usual (model)")
 	line := r.tai("secret", "list").ok()
 	if got := r.tai("tools", "call", "secret_list").ok(); got != line || !strings.Contains(line, "Z  used by mine (model)\n") {
 		t.Errorf("the tool says %q, the command %q", got, line)

@@ -82,6 +82,9 @@ func checkRows(ctx context.Context, tx *sql.Tx, r *vaultReport) error {
 	if err := checkMemories(ctx, tx, r); err != nil {
 		return err
 	}
+	if err := checkChanges(ctx, tx, r); err != nil {
+		return err
+	}
 	for _, x := range wordIndexes() {
 		if err := x.check(ctx, tx, r); err != nil {
 			return err
@@ -262,6 +265,30 @@ func checkMemories(ctx context.Context, tx *sql.Tx, r *vaultReport) error {
 	}, `SELECT id, text, sha256 FROM memories`)
 	if err == nil && changed.count > 0 {
 		r.add("rows", findError, changed.count, "restore a backup, or tai memory delete ID", "memories: %s no longer what was stored: %s", plural(changed.count, "text"), &changed)
+	}
+	return err
+}
+
+// checkChanges holds what is kept of each changed file against its SHA-256 and its size; one that would be put back wrong is worse than none.
+func checkChanges(ctx context.Context, tx *sql.Tx, r *vaultReport) error {
+	if there, err := hasTable(ctx, tx, "changes"); err != nil || !there {
+		return err
+	}
+	var changed findNames
+	err := eachRow(ctx, tx, func(rows *sql.Rows) error {
+		var id, sum string
+		var step, size int64
+		var body []byte
+		if err := rows.Scan(&id, &step, &size, &sum, &body); err != nil {
+			return err
+		}
+		if sha256Hex(body) != sum || int64(len(body)) != size {
+			changed.add(fmt.Sprintf("%s/%d", id, step))
+		}
+		return nil
+	}, `SELECT id, step, size, before, body FROM changes WHERE kind IN (?, ?) AND before <> ''`, changeFile, changeLink)
+	if err == nil && changed.count > 0 {
+		r.add("rows", findError, changed.count, "restore a backup; file_undo must not be used for these", "changes: %s no longer what was stored: %s", plural(changed.count, "body"), &changed)
 	}
 	return err
 }

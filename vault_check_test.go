@@ -113,6 +113,13 @@ func TestVaultCheckClean(t *testing.T) {
 		t.Errorf("the tables have %d bytes and %d are free, the file %d", sum, r.Free, r.Bytes)
 	}
 	v := vaultAt(t, home)
+	_, err := v.keepChange(t.Context(), &fileChange{Steps: []changeStep{
+		{Path: "/a", Kind: changeFile, Existed: true, Size: 3, Before: sha256Hex([]byte("abc")), Body: []byte("abc")}, {Path: "/new", Kind: changeFile}, {Path: "/empty", Kind: changeFile, Existed: true, Before: sha256Hex(nil)},
+		{Path: "/l", Kind: changeLink, Existed: true, Size: 1, Before: sha256Hex([]byte("x")), Body: []byte("x")}, {Path: "/m", Target: "/n", Kind: changeMove, Existed: true, Size: 9, Before: sha256Hex(nil)},
+		{Path: "/d", Kind: changeFolder, Existed: true, Before: changeFolder}}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range 3 {
 		if err := v.setSetting(t.Context(), fmt.Sprint("open-", i), "x"); err != nil {
 			t.Fatal(err)
@@ -164,6 +171,7 @@ func TestVaultCheckRows(t *testing.T) {
 		{"a memory without words", `DELETE FROM memories_fts`, "rows", findWarning, "memories: 1 text that no search finds: m-", true},
 		{"history of a memory", `INSERT INTO memory_history VALUES ('m-gone', 1, 'x', '', 1)`, "rows", findWarning, "memory_history: 1 row of memories that are gone: m-gone", true},
 		{"a memory's text", `UPDATE memories SET text = 'other'`, "rows", findError, "memories: 1 text no longer what was stored: m-", false},
+		{"what is kept of a changed file", `INSERT INTO changes VALUES (1, 'h-1', 2, '', '', 'file_write', '/', '/a', '', 'file', 1, 420, 3, 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad', '', 'done', '', '', 1, x'616264')`, "rows", findError, "changes: 1 body no longer what was stored: h-1/2", false},
 		{"no UTF-8", `UPDATE sessions SET title = CAST(x'ff41' AS TEXT)`, "rows", findError, "sessions.title: 1 value that are no UTF-8", false},
 		{"no JSON", `UPDATE mcp_servers SET args_json = '[' `, "rows", findError, "mcp_servers.args_json: 1 value that are no JSON", false},
 		{"another type", `UPDATE sessions SET created = 'noon'`, "rows", findError, "sessions.created: 1 value of another type", false},
