@@ -242,18 +242,19 @@ func (a *app) verifyRun(ctx context.Context, word string) (auditFinding, error) 
 	return f, err
 }
 
-// loggedRuns gives every run, the newest first: those with a log here, and those on record where the vault can be read.
-func (a *app) loggedRuns(ctx context.Context) ([]auditRunInfo, error) {
+// loggedRuns gives every run, the newest first: those with a log here, and those on record. Where the vault cannot be read, notice says what does
+// not show.
+func (a *app) loggedRuns(ctx context.Context) (runs []auditRunInfo, notice string, err error) {
+	var heads []auditHead
 	v, err := a.vault(ctx)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		heads, err = v.auditHeads(ctx) // before the logs are looked at: a head is never newer than its log
 	}
-	heads, err := v.auditHeads(ctx)
 	if err != nil {
-		return nil, err
+		notice = "logs are checked by their chains alone, and those that are gone do not show: " + err.Error()
 	}
-	runs, _, err := listAudit(heads, math.MaxInt, a.auditFolders()...)
-	return runs, err
+	runs, _, err = listAudit(heads, math.MaxInt, a.auditFolders()...)
+	return runs, notice, err
 }
 
 // checkedLog is checkLog for what has to read the log: one that is gone is an error.

@@ -4,7 +4,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
 )
 
 // auditAll is what all logs come to. Runs holds those that are not good, and the good ones that there is something to say of.
@@ -28,17 +27,12 @@ func (a auditAll) exitCode() int {
 
 // verifyAll checks every log of the home and the workspace, and every run on record.
 func (c *invocation) verifyAll(ctx context.Context) error {
-	var heads []auditHead
-	v, err := c.vault(ctx)
-	if err == nil {
-		heads, err = v.auditHeads(ctx) // before the logs are looked at: a head is never newer than its log
-	}
-	if err != nil {
-		fmt.Fprintf(c.stderr, "tai: logs are checked by their chains alone, and those that are gone do not show: %s\n", visibleLine(err.Error()))
-	}
-	runs, _, err := listAudit(heads, math.MaxInt, c.auditFolders()...)
+	runs, notice, err := c.loggedRuns(ctx)
 	if err != nil {
 		return err
+	}
+	if notice != "" {
+		fmt.Fprintln(c.stderr, "tai: "+visibleLine(notice))
 	}
 	all := auditAll{Runs: []auditFinding{}}
 	for _, r := range runs {

@@ -34,7 +34,7 @@ const auditOpen = "open"
 // auditVerifier checks logs as tai audit verify does. A word is a run, the beginning of one, the word last, or an absolute path.
 type auditVerifier interface {
 	verifyRun(ctx context.Context, word string) (auditFinding, error)
-	loggedRuns(ctx context.Context) ([]auditRunInfo, error)
+	loggedRuns(ctx context.Context) (runs []auditRunInfo, notice string, err error)
 	verifyListed(ctx context.Context, r auditRunInfo) auditFinding
 }
 
@@ -70,7 +70,8 @@ func auditTools(w workspace, dirs []string, now func() time.Time, verifier audit
 "logs":{"type":"array","description":"The one asked for, else those that are not good or have a notice.","items":{"type":"object","properties":{
 "run":{"type":"string"},"path":{"type":"string"},"lines":{"type":"integer"},"tampered":{"type":"boolean"},"unreadable":{"type":"boolean"},"bad":{"type":"integer","description":"The first bad line, from 1; missing where it is at none."},
 "reason":{"type":"string"},"checked":{"type":"string","description":"Against what: chain or vault head."},"completed":{"type":"boolean"},"notices":{"type":"array","items":{"type":"string"}}}}},
-"left_out":{"type":"integer","description":"Logs that were not checked, as the time was up."},` + memoryRecord),
+"left_out":{"type":"integer","description":"Logs that were not checked, as the time was up."},
+"notice":{"type":"string","description":"What could not be checked of all logs; missing where all could."},` + memoryRecord),
 		Hints: reads,
 		judge: func(c toolCall) policyRequest { return judgeLog(w, c) },
 		run:   func(ctx context.Context, c toolCall) (toolResult, error) { return auditVerify(ctx, w, verifier, c) },
@@ -290,6 +291,7 @@ type auditVerdicts struct {
 	Unreadable int            `json:"unreadable"`
 	Logs       []auditChecked `json:"logs"`
 	LeftOut    int            `json:"left_out"`
+	Notice     string         `json:"notice,omitempty"`
 	hidden     int            // logs with something to tell that are not in Logs
 }
 
@@ -342,6 +344,9 @@ func auditVerify(ctx context.Context, w workspace, verifier auditVerifier, c too
 		return toolResult{}, err
 	}
 	var text strings.Builder
+	if out.Notice != "" {
+		text.WriteString("notice: " + visibleLine(out.Notice) + "\n")
+	}
 	for _, l := range out.Logs {
 		text.WriteString(l.line())
 	}
@@ -359,10 +364,11 @@ func auditVerify(ctx context.Context, w workspace, verifier auditVerifier, c too
 
 // addAll checks every log, the newest run first.
 func (v *auditVerdicts) addAll(ctx context.Context, verifier auditVerifier) error {
-	runs, err := verifier.loggedRuns(ctx)
+	runs, notice, err := verifier.loggedRuns(ctx)
 	if err != nil {
 		return err
 	}
+	v.Notice = notice
 	inner, cancel := context.WithTimeout(ctx, auditVerifyTime)
 	defer cancel()
 	for _, r := range runs {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -207,6 +208,23 @@ func TestAuditVerifyTool(t *testing.T) {
 	}
 	if out := r.tai("tools", "call", "audit_verify").ok(); !strings.Contains(out, "tampered with at line 3: ") || !strings.Contains(out, "1 tampered with, 0 unreadable\n") {
 		t.Error(out)
+	}
+}
+
+// A vault that cannot be opened leaves the chains of all logs to be checked, and it is said; tai audit verify --all goes on likewise.
+func TestAuditVerifyToolWithoutVault(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	a := appOver(t, "linux")
+	if err := errors.Join(os.MkdirAll(a.home, 0o700), os.WriteFile(filepath.Join(a.home, vaultFile), bytes.Repeat([]byte("tea"), 9000), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	auditTestCalls(t, filepath.Join(a.home, "runs"), "cli", now, auditEvent{Kind: toolKind, Subject: "file_read", Outcome: auditOK})
+	box, _ := auditToolsBox(t, now, a)
+	r := toolTestCall(t, box.toolbox, toolCall{}, "audit_verify", `{}`)
+	doc := toolTestDoc[auditVerdicts](t, r)
+	if doc.Checked != 1 || doc.Good != 1 || !strings.Contains(doc.Notice, errVaultForeign.Error()) || !strings.HasPrefix(r.Text, "notice: logs are checked by their chains alone") {
+		t.Errorf("%+v, %s", doc, r.Text)
 	}
 }
 
