@@ -1,4 +1,4 @@
-// This file holds the commands about memories: tai memory list, search, show, delete. What they print has known secrets taken out.
+// This file holds the commands about memories: tai memory save, list, search, show, delete. What they print has known secrets taken out.
 package main
 
 import (
@@ -14,6 +14,9 @@ func memoryCommands() []command {
 	flags := []flagSpec{{Name: "tag", Value: "TAG", Help: "only those with this tag; several must all be there", Many: true},
 		{Name: "limit", Value: "N", Help: fmt.Sprintf("at most this many (default %d)", recordListLimit)}}
 	return []command{
+		{Path: "memory save", Args: "TEXT", Short: "remember a fact, or replace what a key has", Example: `tai memory save "the build runs by make" --key build --tag go`, Flags: []flagSpec{
+			{Name: "key", Value: "K", Help: "a short name under which it is kept and replaced"}, {Name: "tag", Value: "TAG", Help: "a word to find it by; without one a key keeps those it has", Many: true}},
+			Min: 1, Max: -1, Store: storeWrite, Redacts: true, Run: cmdMemorySave},
 		{Path: "memory list", Short: "what tai remembers, newest first", Example: "tai memory list --tag build", Flags: flags, Store: storeRead, Redacts: true, Run: cmdMemorySearch},
 		{Path: "memory search", Args: "WORDS", Short: "find memories by words, best first", Example: "tai memory search build command", Flags: flags, Min: 1, Max: -1, Store: storeRead, Redacts: true, Run: cmdMemorySearch},
 		{Path: "memory show", Args: "ID|KEY", Short: "print a memory and its earlier texts", Example: "tai memory show m-7k2m", Min: 1, Max: 1, Store: storeRead, Redacts: true, Run: cmdMemoryShow},
@@ -29,6 +32,37 @@ func (c *invocation) memoryDoc(m memory) memoryEntry {
 		e.Tags[i] = c.redact(tag)
 	}
 	return e
+}
+
+// cmdMemorySave keeps what memory_save would keep.
+func cmdMemorySave(ctx context.Context, c *invocation) error {
+	m := memory{Text: strings.Join(append(c.args, c.rest...), " "), Key: c.flag("key"), Tags: c.flags["tag"]}
+	if c.given("key") && m.Key == "" {
+		return usageError("--key WORD, or leave it out", "--key is empty")
+	}
+	if _, err := memoryTags(m.Tags); err != nil {
+		return usageError("--tag WORD", "--tag: %v", err)
+	}
+	var err error
+	if m.Profile, err = c.profile(ctx); err != nil {
+		return err
+	}
+	desk, saved, state := memoryToolset{c.vault, c.redact}, memory{}, ""
+	if err := desk.keeps(m); err != nil {
+		return &cliError{Exit: exitFailed, Message: err.Error(), Hint: memorySecretHint, err: err}
+	}
+	err = c.recorded(ctx, deed{Kind: "memory-save", Subject: m.Key}, func(*vault) error {
+		saved, state, err = desk.keep(ctx, m)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	e := c.memoryDoc(saved)
+	return c.done(struct {
+		State string `json:"state"`
+		memoryEntry
+	}{state, e}, "%s", strings.TrimSuffix(savedLine(e, state), "\n"))
 }
 
 // cmdMemorySearch finds memories; without words it lists them.

@@ -433,6 +433,8 @@ func docMemories(do func(int, string, ...string) string) {
 	for _, text := range []string{"make", "just"} {
 		do(0, "", "tools", "call", "memory_save", `{"text":"`+text+`","key":"build","tags":["go"]}`)
 	}
+	do(0, "", "memory", "save", "the garden has a gate", "--key", "gate", "--tag", "garden")
+	do(0, "", "memory", "save", "just as before", "--key", "build", "--tag", "go")
 	do(0, "", "memory", "list")
 	do(0, "", "memory", "search", "just")
 	do(0, "", "memory", "show", "build")

@@ -100,14 +100,46 @@ func (e memoryEntry) line() string {
 	return visibleLine(head) + "\n  " + strings.ReplaceAll(visible(e.Text), "\n", "\n  ") + "\n"
 }
 
-// holdsSecret reports a text that a known secret stands in.
-func (m memoryToolset) holdsSecret(texts ...string) bool {
-	for _, s := range texts {
+// errMemorySecret is why a memory is not kept, memorySecretHint what to do then.
+var errMemorySecret = errors.New("nothing was saved: the text, key or tags hold the value of a known secret, or the secrets cannot be read to tell")
+
+const memorySecretHint = "leave the value out and name the secret as ${NAME}; secret values are kept by tai secret set alone"
+
+// keeps refuses a memory that a known secret stands in.
+func (m memoryToolset) keeps(of memory) error {
+	for _, s := range append([]string{of.Text, of.Key}, of.Tags...) {
 		if m.redact(s) != s {
-			return true
+			return errMemorySecret
 		}
 	}
-	return false
+	return nil
+}
+
+// keep saves a memory that holds no known secret.
+func (m memoryToolset) keep(ctx context.Context, of memory) (saved memory, state string, err error) {
+	if err := m.keeps(of); err != nil {
+		return memory{}, "", err
+	}
+	v, err := m.vault(ctx)
+	if err != nil {
+		return memory{}, "", err
+	}
+	return v.saveMemory(ctx, of)
+}
+
+// savedLine says what came of a memory.
+func savedLine(e memoryEntry, state string) string {
+	text := fmt.Sprintf("%s %s", state, e.ID)
+	if e.Key != "" {
+		text += " under " + visibleLine(e.Key)
+	}
+	switch {
+	case state == memoryUnchanged:
+		text += ": the same text is kept already"
+	case state == memoryChanged:
+		text += ": " + plural(e.Earlier, "earlier text") + " kept"
+	}
+	return text + "\n"
 }
 
 func (m memoryToolset) save(ctx context.Context, c toolCall) (toolResult, error) {
@@ -118,31 +150,18 @@ func (m memoryToolset) save(ctx context.Context, c toolCall) (toolResult, error)
 	if err := json.Unmarshal(c.Args, &args); err != nil {
 		return toolResult{}, fmt.Errorf("read arguments: %w", err)
 	}
-	if m.holdsSecret(append([]string{args.Text, args.Key}, args.Tags...)...) {
-		return toolResult{Hint: "leave the value out and name the secret as ${NAME}; secret values are kept by tai secret set alone"}, errors.New("nothing was saved: the text, key or tags hold the value of a known secret, or the secrets cannot be read to tell")
+	saved, state, err := m.keep(ctx, memory{Text: args.Text, Key: args.Key, Tags: args.Tags, Profile: c.Profile, Session: c.Session})
+	if errors.Is(err, errMemorySecret) {
+		return toolResult{Hint: memorySecretHint}, err
 	}
-	v, err := m.vault(ctx)
 	if err != nil {
 		return toolResult{}, err
 	}
-	saved, state, err := v.saveMemory(ctx, memory{Text: args.Text, Key: args.Key, Tags: args.Tags, Profile: c.Profile, Session: c.Session})
-	if err != nil {
-		return toolResult{}, err
-	}
-	text := fmt.Sprintf("%s %s", state, saved.ID)
-	if saved.Key != "" {
-		text += " under " + visibleLine(saved.Key)
-	}
-	switch {
-	case state == memoryUnchanged:
-		text += ": the same text is kept already"
-	case state == memoryChanged:
-		text += ": " + plural(saved.Earlier, "earlier text") + " kept"
-	}
-	return toolResult{Text: text + "\n", Structured: procJSON(struct {
+	e := memoryEntryOf(saved)
+	return toolResult{Text: savedLine(e, state), Structured: procJSON(struct {
 		State string `json:"state"`
 		memoryEntry
-	}{state, memoryEntryOf(saved)})}, nil
+	}{state, e})}, nil
 }
 
 func (m memoryToolset) search(ctx context.Context, c toolCall) (toolResult, error) {

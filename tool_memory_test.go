@@ -240,13 +240,29 @@ func TestMemoryCommands(t *testing.T) {
 	if out := r.tai("memory", "show", "BUILD").ok(); !strings.Contains(out, "\n  just all\n\nfrom ") || !strings.HasSuffix(out, " on:\n  make all\n") {
 		t.Error(out)
 	}
+	if out := r.tai("memory", "save", "just", "the", "same", "--key", "Build").ok(); !strings.HasPrefix(out, "changed m-") || !strings.HasSuffix(out, " under build: 2 earlier texts kept\n") {
+		t.Error(out)
+	}
+	if out := r.tai("memory", "save", "roses are cut in March", "--tag", "garden", "--tag", "spring").ok(); !strings.HasPrefix(out, "saved m-") {
+		t.Error(out)
+	}
+	if out := r.tai("memory", "list", "--tag", "spring").ok(); !strings.Contains(out, "[garden, spring]\n  roses are cut in March\n") {
+		t.Error(out)
+	}
+	r.tai("memory", "save").fails(exitUsage, "TEXT")
+	r.tai("memory", "save", " ").fails(exitFailed, "text")
+	r.tai("memory", "save", "x", "--key", "").fails(exitUsage, "--key")
+	r.tai("memory", "save", "x", "--tag", "").fails(exitUsage, "--tag")
+	r.env = []string{"GATE_TOKEN=value-of-the-gate"}
+	r.tai("secret", "set", "GATE_TOKEN", "--from", "env:GATE_TOKEN").ok()
+	r.tai("memory", "save", "it opens by value-of-the-gate").fails(exitFailed, "nothing was saved", "${NAME}")
 	r.tai("memory", "list", "--tag", "").fails(exitUsage, "--tag")
 	r.tai("memory", "show", "m-none").fails(exitFailed, "m-none", "tai memory list")
 	if out := r.tai("memory", "delete", "build").ok(); out != "build: deleted\n" {
 		t.Error(out)
 	}
 	r.tai("memory", "delete", "build").fails(exitFailed, "tai memory list")
-	if out := r.tai("audit", "list", "--json").ok(); !strings.Contains(out, "memory-delete build") {
+	if out := r.tai("audit", "list", "--json").ok(); !strings.Contains(out, "memory-delete build") || !strings.Contains(out, "memory-save Build") {
 		t.Error(out)
 	}
 }
