@@ -294,6 +294,8 @@ type checkedWriter struct {
 	broken func() // told once of the first fault; may be nil
 }
 
+func (c *checkedWriter) unwrap() io.Writer { return c.w }
+
 func (c *checkedWriter) Write(b []byte) (int, error) {
 	n, err := c.w.Write(b)
 	if err != nil && c.err == nil {

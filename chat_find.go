@@ -75,7 +75,7 @@ func (f *modelFinder) inUse(ctx context.Context) (foundModel, error) {
 		local[0].InUse = true
 		return local[0], nil
 	}
-	return foundModel{}, fmt.Errorf("%w: looked for tai model use, TAI_BASE_URL, the keys %s (variable or secret), and a server on this machine (Ollama, LM Studio, llama.cpp)", errNoModel, strings.Join(chatKeyNames(), ", "))
+	return foundModel{}, fmt.Errorf("%w: none in use, no TAI_BASE_URL, no key of a provider, no server on this machine", errNoModel)
 }
 
 // configured is inUse without a look at this machine's servers, which takes time.

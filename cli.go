@@ -212,9 +212,9 @@ func tell(err error, asJSON bool, stdout, stderr io.Writer) int {
 		}
 		return ce.Exit
 	}
-	fmt.Fprintln(stderr, "tai: "+visible(ce.Message))
+	printWrapped(stderr, "tai: "+visible(ce.Message))
 	if ce.Hint != "" {
-		fmt.Fprintln(stderr, "hint: "+visible(ce.Hint))
+		printWrapped(stderr, "hint: "+visible(ce.Hint))
 	}
 	return ce.Exit
 }

@@ -69,7 +69,7 @@ func cmdAuditList(ctx context.Context, c *invocation) error {
 		if r.First != "" {
 			state += "  " + r.First
 		}
-		fmt.Fprintf(c.stdout, "%s  %s  %d lines  %s\n", visibleLine(r.Run), r.Started.UTC().Format(time.RFC3339), r.Lines, visibleLine(state))
+		printWrapped(c.stdout, fmt.Sprintf("%s  %s  %d lines  %s", visibleLine(r.Run), r.Started.UTC().Format(time.RFC3339), r.Lines, visibleLine(state)))
 	}
 	if total > len(runs) {
 		fmt.Fprintf(c.stderr, "%d more; --limit shows them\n", total-len(runs))

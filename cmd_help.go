@@ -37,36 +37,11 @@ const (
 
 // helpColumns gives the columns that help fills on a screen, helpWidth on what is none.
 func helpColumns(w io.Writer) int {
-	if c, ok := w.(*checkedWriter); ok {
-		w = c.w
-	}
-	if m, ok := w.(*maskedWriter); ok {
-		w = m.w
-	}
-	cols, _ := screenSize(w)
-	if cols <= 0 || cols > helpWidth {
+	cols, _ := screenBehind(w)
+	if cols == 0 || cols > helpWidth {
 		return helpWidth
 	}
-	return max(cols, consentMinWidth)
-}
-
-// wrapWords lays a text out in lines of at most width columns, broken between words: the first line begins with head, the others with indent. A
-// word that is wider than a line has one of its own.
-func wrapWords(head, text, indent string, width int) string {
-	var b strings.Builder
-	line, used := head, textWidth(head)
-	for i, word := range strings.Fields(text) {
-		n := textWidth(word)
-		switch {
-		case i > 0 && used+1+n > width:
-			b.WriteString(line + "\n")
-			line, used = indent, textWidth(indent)
-		case i > 0:
-			line, used = line+" ", used+1
-		}
-		line, used = line+word, used+n
-	}
-	return b.String() + line + "\n"
+	return cols
 }
 
 // printParagraphs writes a text of several lines: as it stands where each fits, else each paragraph anew. Lines that begin with a blank stay lines.

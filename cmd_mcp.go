@@ -425,7 +425,7 @@ func cmdMCPList(ctx context.Context, c *invocation) error {
 			what = quoteLine(slices.Concat([]string{s.Command}, s.Args))
 		}
 		tools := countText(s.Tools, map[toolState]int{stateWithheld: s.Withheld})
-		fmt.Fprintf(c.stdout, "%s  %s  %s  %s  %s\n", visibleLine(s.Name), s.Transport, s.State, tools, visibleLine(what))
+		printWrapped(c.stdout, fmt.Sprintf("%s  %s  %s  %s  %s", visibleLine(s.Name), s.Transport, s.State, tools, visibleLine(what)))
 		if len(s.Lost) > 0 {
 			fmt.Fprintln(c.stdout, lostNote(s.Name, s.Lost))
 		}

@@ -55,7 +55,7 @@ func (c *invocation) result(res toolResult) error {
 	} else if res.IsError {
 		fmt.Fprintln(c.stderr, "tai: the tool failed: "+visible(res.Text))
 		if res.Hint != "" {
-			fmt.Fprintln(c.stderr, "hint: "+visible(res.Hint))
+			printWrapped(c.stderr, "hint: "+visible(res.Hint))
 		}
 	} else {
 		text := res.Text

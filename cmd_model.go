@@ -72,8 +72,16 @@ func (a *app) talkTo(ctx context.Context, notice func(string)) (*chatClient, fun
 	return newChatClient(m.Endpoint, a.http), usage, nil
 }
 
-// noModelHint says the ways to get a model.
-const noModelHint = "set ANTHROPIC_API_KEY, OPENAI_API_KEY or another provider's key, or TAI_BASE_URL and TAI_MODEL; or store one: tai model set NAME --provider P --key-from prompt, tai model use NAME. Tools work without a model: tai tools list"
+// noModelHint says in few words how to get a model.
+const noModelHint = "set ANTHROPIC_API_KEY or the like, or store one: tai model set, then tai model use; tai model list tells all ways"
+
+// modelWays says what is looked for, and every way to get a model.
+func modelWays() string {
+	return "hint: set one of " + strings.Join(chatKeyNames(), ", ") + " (variable or secret), or TAI_BASE_URL and TAI_MODEL\n" +
+		"or start a server on this machine: Ollama, LM Studio, llama.cpp\n" +
+		"or store one: tai model set NAME --provider P --key-from prompt, then tai model use NAME\n" +
+		"Tools work without a model: tai tools list"
+}
 
 // modelFailure tells that there is no model, or what is wrong with it.
 func modelFailure(err error) error {
@@ -148,11 +156,11 @@ func cmdModelList(ctx context.Context, c *invocation) error {
 		if m.InUse {
 			mark = "*"
 		}
-		fmt.Fprintln(c.stdout, mark+" "+m.line())
+		printWrapped(c.stdout, mark+" "+m.line())
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(c.stdout, "no model is set or found")
-		fmt.Fprintln(c.stderr, "hint: "+noModelHint)
+		printWrapped(c.stderr, modelWays())
 	}
 	return nil
 }

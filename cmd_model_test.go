@@ -22,7 +22,13 @@ func TestModelCommands(t *testing.T) {
 	m := newFakeModel(t, answers...)
 	r.tai("model", "list").done("no model is set or found")
 	r.tai("model", "test").fails(exitUsage, "no model is set", "tai model set")
-	r.tai("hello").fails(exitUsage, "no model is set", "TAI_BASE_URL", "ANTHROPIC_API_KEY", "tai model set", "tai model use")
+	r.tai("hello").fails(exitUsage, "no model is set", "TAI_BASE_URL", "ANTHROPIC_API_KEY", "tai model set", "tai model use", "tai model list")
+	if got := r.tai("hello"); len(got.err) > 250 {
+		t.Errorf("%d bytes: %s", len(got.err), got.err)
+	}
+	if got := r.tai("model", "list"); !strings.Contains(got.err, "XAI_API_KEY") || !strings.Contains(got.err, "Ollama") {
+		t.Errorf("what is looked for: %s", got.err)
+	}
 	r.with(modelTestKey+"\n", "model", "set", "mine", "--base-url", m.URL+"/v1/", "--model", "m-1", "--key-from", "-", "--context", "9000").done("mine: stored")
 	if got := r.tai("secret", "list").ok(); !strings.HasPrefix(got, "MINE_API_KEY ") {
 		t.Errorf("secrets: %q", got)

@@ -99,7 +99,7 @@ func cmdSessionList(ctx context.Context, c *invocation) error {
 		fmt.Fprintln(c.stdout, "no conversations are kept")
 	}
 	for _, s := range list {
-		fmt.Fprintln(c.stdout, c.sessionLine(s))
+		printWrapped(c.stdout, c.sessionLine(s))
 	}
 	if total > len(list) {
 		fmt.Fprintf(c.stderr, "%d more; --limit shows them\n", total-len(list))

@@ -222,7 +222,7 @@ func cmdToolsList(ctx context.Context, c *invocation) error {
 		return writeJSON(c.stdout, map[string]any{"tools": out})
 	}
 	for _, t := range out {
-		fmt.Fprintf(c.stdout, "%s  %s\n", t.Name, brief(visibleLine(summaryLine(t.Description)), 100))
+		printWrapped(c.stdout, t.Name+"  "+brief(visibleLine(summaryLine(t.Description)), 100))
 	}
 	return nil
 }

@@ -160,7 +160,7 @@ func cmdSecretList(ctx context.Context, c *invocation) error {
 		fmt.Fprintln(c.stdout, "no secrets are stored")
 	}
 	for _, s := range list {
-		fmt.Fprintln(c.stdout, s.line())
+		printWrapped(c.stdout, s.line())
 	}
 	return nil
 }
@@ -272,7 +272,7 @@ func cmdRecordList(ctx context.Context, c *invocation) error {
 		return writeJSON(c.stdout, map[string]any{"records": out, "total": total})
 	}
 	for _, r := range out {
-		fmt.Fprintln(c.stdout, r.line())
+		printWrapped(c.stdout, r.line())
 	}
 	if total > len(out) {
 		fmt.Fprintf(c.stderr, "%d more; --limit shows them\n", total-len(out))

@@ -32,7 +32,7 @@ var layerOf = map[string]float64{
 	"agent.go": 5.0, "mcp_serve.go": 6.0, "mcp_serve_http.go": 6.1,
 	"version.go": 0.0, "order.go": 0.0, "json_text.go": 0.03,
 	"mcp_names.go": 4.0, "mcp_results.go": 4.0, "mcp_pins.go": 4.0, "mcp_views.go": 4.2, "mcp_moves.go": 4.4, "mcp_bridge.go": 4.3, "mcp_bridge_memo.go": 4.35, "mcp_bridge_call.go": 4.4, "mcp_register.go": 4.4,
-	"tool_mcp.go": 5.0, "ask.go": 5.8, "cli.go": 5.9, "app.go": 6.0, "cmd.go": 6.1,
+	"tool_mcp.go": 5.0, "ask.go": 5.8, "screen_wrap.go": 5.85, "cli.go": 5.9, "app.go": 6.0, "cmd.go": 6.1,
 	"cmd_mcp_call.go": 6.2, "cmd_vault.go": 6.2, "cmd_audit.go": 6.25, "cmd_help.go": 6.2, "cmd_mcp_moves.go": 6.25, "cmd_mcp.go": 6.3, "cmd_tools.go": 6.3,
 	"cmd_serve.go": 6.2, "cmd_resolve.go": 6.4, "repl.go": 6.5,
 	"audit_line.go": 2.05, "audit_verify.go": 2.1,

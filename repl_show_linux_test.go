@@ -294,6 +294,38 @@ func TestPtyHelpNarrow(t *testing.T) {
 	}
 }
 
+// Errors, hints and rows fit a narrow screen, broken between words, with the commands in them whole.
+func TestPtyTellNarrow(t *testing.T) {
+	t.Parallel()
+	r := newCLIRig(t)
+	for _, tc := range []struct {
+		words []string
+		exit  int
+		whole []string
+	}{
+		{[]string{"model", "test"}, exitUsage, []string{"tai model set,"}},
+		{[]string{"tools", "list"}, exitDone, nil},
+	} {
+		p := newTermPty(t)
+		setTermSize(t, p, 40, 10)
+		c := r.pty(t, p, true, tc.words...)
+		c.exit(tc.exit)
+		drain(c)
+		lines := strings.Split(strings.ReplaceAll(c.screen.String(), "\r", ""), "\n")
+		for _, line := range lines {
+			if n := textWidth(line); n > 40 {
+				t.Errorf("tai %q: %d columns: %q", tc.words, n, line)
+			}
+		}
+		if len(lines) < 5 {
+			t.Errorf("tai %q shows %q", tc.words, &c.screen)
+		}
+		for _, s := range tc.whole {
+			c.shows(s)
+		}
+	}
+}
+
 // drain reads what a process that has ended left on the screen.
 func drain(c *cliPty) {
 	c.slave.Close()
