@@ -7,10 +7,8 @@ import (
 	"errors"
 	"hash/maphash"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 )
 
@@ -105,12 +103,11 @@ func (v *rankVectors) each(doc int, f func(term int32, tf float32)) {
 	}
 }
 
-// rankBuilder reads tools, which follow one another, into vectors. Its terms have numbers of their own.
+// rankBuilder reads tools, which follow one another, into vectors.
 type rankBuilder struct {
 	tools     rankVectors
 	terms     map[string]int32
-	stems     []string // by term
-	nameAt    []int32  // as in the index
+	nameAt    []int32 // as in the index
 	nameTerms []int32
 	entry     []bool
 	words     rankMemo  // words as they stand there -> terms, -1 for stop-words
@@ -120,45 +117,21 @@ type rankBuilder struct {
 	left      int // words that may still be read of the tool at hand
 }
 
-// rankPart is how many tools at least make it worth to read them beside others.
-const rankPart = 200
-
-// newRankIndex reads every document once, on all processors.
+// newRankIndex reads every document once. On two processors two readers were no faster than one, and took more memory.
 func newRankIndex(docs []rankDoc) *rankIndex {
-	return newRankIndexBy(runtime.GOMAXPROCS(0), docs)
-}
-
-// newRankIndexBy reads the documents in as many parts as there are workers. Their number changes nothing of the index.
-func newRankIndexBy(workers int, docs []rankDoc) *rankIndex {
 	docs = docs[:min(len(docs), rankMaxDocs)]
 	n := len(docs)
 	ix := &rankIndex{docs: n, names: make(map[string][]int32, 2*n), server: make([]int32, n)}
-	size := max((n+workers-1)/workers, rankPart)
-	parts := make([]*rankBuilder, 0, workers)
-	var wg sync.WaitGroup
-	for part := range slices.Chunk(docs, size) {
-		b := newRankBuilder(len(part))
-		parts = append(parts, b)
-		wg.Go(func() { // ends with its documents
-			for _, d := range part {
-				b.doc(d)
-				b.close(&b.tools)
-			}
-		})
+	b := newRankBuilder(n)
+	for _, d := range docs {
+		b.doc(d)
+		b.close(&b.tools)
 	}
 	ix.readNames(docs)
-	wg.Wait()
-	all := newRankBuilder(0)
-	if len(parts) > 0 {
-		all = parts[0]
-	}
-	for _, b := range parts[min(1, len(parts)):] {
-		all.join(b)
-	}
-	ix.terms, ix.entry, ix.nameAt, ix.nameTerms = all.terms, all.entry, all.nameAt, all.nameTerms
-	ix.tools, ix.idf = newRankLists(&all.tools, len(ix.terms), rankTools)
+	ix.terms, ix.entry, ix.nameAt, ix.nameTerms = b.terms, b.entry, b.nameAt, b.nameTerms
+	ix.tools, ix.idf = newRankLists(&b.tools, len(ix.terms), rankTools)
 	if ix.servers > 1 {
-		ix.srv, _ = newRankLists(all.serverVectors(ix), len(ix.terms), rankServers)
+		ix.srv, _ = newRankLists(b.serverVectors(ix), len(ix.terms), rankServers)
 	}
 	ix.readSynonyms()
 	return ix
@@ -168,29 +141,6 @@ func newRankBuilder(docs int) *rankBuilder {
 	b := &rankBuilder{terms: map[string]int32{}, nameAt: make([]int32, 1, docs+1), words: newRankMemo()}
 	b.tools = rankVectors{at: make([]int32, 1, docs+1), length: make([]float32, 0, docs), terms: make([]int32, 0, docs*rankUsual), tf: make([]float32, 0, docs*rankUsual)}
 	return b
-}
-
-// join puts the tools of another builder behind those of this one. A term gets the number that it would have if one builder had read them all.
-func (b *rankBuilder) join(more *rankBuilder) {
-	number := make([]int32, len(more.stems))
-	for i, stem := range more.stems {
-		number[i] = b.newTerm(stem)
-	}
-	terms, names := int32(len(b.tools.terms)), int32(len(b.nameTerms))
-	for _, term := range more.tools.terms {
-		b.tools.terms = append(b.tools.terms, number[term])
-	}
-	for _, term := range more.nameTerms {
-		b.nameTerms = append(b.nameTerms, number[term])
-	}
-	for _, at := range more.tools.at[1:] {
-		b.tools.at = append(b.tools.at, terms+at)
-	}
-	for _, at := range more.nameAt[1:] {
-		b.nameAt = append(b.nameAt, names+at)
-	}
-	b.tools.tf, b.tools.length = append(b.tools.tf, more.tools.tf...), append(b.tools.length, more.tools.length...)
-	b.entry = append(b.entry, more.entry...)
 }
 
 // readNames notes the server and the full names of each tool.
@@ -292,9 +242,9 @@ func (b *rankBuilder) term(w string) int32 {
 func (b *rankBuilder) newTerm(stem string) int32 {
 	term, ok := b.terms[stem]
 	if !ok {
-		term, stem = int32(len(b.terms)), strings.Clone(stem)
-		b.terms[stem] = term
-		b.stems, b.sum = append(b.stems, stem), append(b.sum, 0)
+		term = int32(len(b.terms))
+		b.terms[strings.Clone(stem)] = term
+		b.sum = append(b.sum, 0)
 	}
 	return term
 }

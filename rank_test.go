@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -297,17 +296,6 @@ func rankMany(n int) []rankDoc {
 	return docs
 }
 
-// However many read the tools, the index is the same to the last number.
-func TestRankWorkers(t *testing.T) {
-	docs := append(rankMany(1300), rankMany(7)...)
-	want := newRankIndexBy(1, docs)
-	for _, workers := range []int{2, 3, 6, 64} {
-		if got := newRankIndexBy(workers, docs); !reflect.DeepEqual(got, want) {
-			t.Errorf("%d workers give another index than one", workers)
-		}
-	}
-}
-
 // 3,200 tools with schemas of 2 KB cost at most 6 MiB once read (P18).
 func TestRankMemory(t *testing.T) {
 	docs := rankMany(3200)
@@ -350,12 +338,8 @@ func BenchmarkRankTop100(b *testing.B) {
 
 func BenchmarkRankBuild3200(b *testing.B) {
 	docs := rankMany(3200)
-	for _, workers := range []int{1, runtime.GOMAXPROCS(0)} {
-		b.Run(fmt.Sprint("workers=", workers), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				newRankIndexBy(workers, docs)
-			}
-		})
+	b.ReportAllocs()
+	for b.Loop() {
+		newRankIndex(docs)
 	}
 }
