@@ -73,7 +73,7 @@ func (a *app) talkTo(ctx context.Context, notice func(string)) (*chatClient, fun
 }
 
 // noModelHint says in few words how to get a model.
-const noModelHint = "set ANTHROPIC_API_KEY or the like, or store one: tai model set, then tai model use; tai model list tells all ways"
+const noModelHint = "set ANTHROPIC_API_KEY, OPENAI_API_KEY or the like, or store one: tai model set, then tai model use; tai model list tells all ways"
 
 // modelWays says what is looked for, and every way to get a model.
 func modelWays() string {
