@@ -66,7 +66,7 @@ func (g gitToolset) readTools() []tool {
 		Hints:  reads, judge: g.judge, run: g.diff,
 	}, {
 		Name: "git_log", Family: "git",
-		Description: "List commits, newest first, by path, message or time; or show one commit with its patch.",
+		Description: "List commits, the last first: the last commits of a path, by message or time, or one commit with its patch.",
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","additionalProperties":false,"properties":{
 "n":{"type":"integer","minimum":1,"maximum":%d,"description":"How many commits at most (default %d)."},
 %s,

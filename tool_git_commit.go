@@ -24,7 +24,7 @@ func gitTools(w workspace, environ func() []string, goos string, now func() time
 	g := gitToolset{gitRunner{newShellRunner(w, environ, goos)}, now}
 	return append(g.readTools(), tool{
 		Name: "git_commit", Family: "git",
-		Description: "Stage the given paths, or all changes, and commit what is staged. Hooks run. Without paths and all, what is staged already is committed.",
+		Description: "Stage the given paths, or all changes, and commit them. Hooks run. Without paths and all, what is staged already is taken.",
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","additionalProperties":false,"required":["message"],"properties":{
 "message":{"type":"string","minLength":1,"maxLength":%d,"description":"Commit message: a subject, an empty line, a body."},
 "paths":{"type":"array","minItems":1,"maxItems":%d,"items":{"type":"string","minLength":1},"description":"Files or folders to stage first, new and deleted ones too."},

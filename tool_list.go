@@ -32,7 +32,7 @@ const (
 func pathTools(w workspace, now func() time.Time) []tool {
 	return []tool{{
 		Name: "file_find", Family: "files", Core: true,
-		Description: "Find paths by glob, type and age, with their sizes. Skips .git and what git ignores.",
+		Description: "Find files and folders by glob such as **/*.png, by type and by age, with their sizes. Skips .git and what git ignores.",
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","additionalProperties":false,"required":["pattern"],"properties":{
 "pattern":{"type":"string","minLength":1,"maxLength":1000,"description":"Glob, e.g. *.go (at any depth), src/**/*.{ts,tsx} or * for all."},
 "path":{"type":"string","description":"Folder to look in (default: the workspace root)."},

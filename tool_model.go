@@ -19,7 +19,7 @@ type modelLister interface {
 func modelTools(list modelLister) []tool {
 	return []tool{{
 		Name: "model_list", Family: "models",
-		Description: "List the models that tai could talk to: those that are set, those whose key is in the environment or a secret, and those of a server on this machine; with the window in tokens where it is known, and which is in use.",
+		Description: "List the models that tai could talk to: those that are set, those whose key is in the environment or a secret, and those of a server on this machine; with the context window where it is known, and which is in use.",
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{
 "provider":{"type":"string","minLength":1,"maxLength":64,"description":"Only models of this provider or server, such as openai or ollama (default: all)."}}}`),
 		Output: json.RawMessage(`{"type":"object","properties":{

@@ -32,9 +32,9 @@ const (
 func searchTools(w workspace) []tool {
 	return []tool{{
 		Name: "text_search", Family: "files", Core: true,
-		Description: "Search file contents by regular expression or literal text. Skips binary files and what git ignores.",
+		Description: "Search file contents by regular expression or literal text: every TODO in the code, TODO or FIXME comments of code files, a word in notes or logs, where source code calls a function. Skips binary files and what git ignores.",
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","additionalProperties":false,"required":["pattern"],"properties":{
-"pattern":{"type":"string","minLength":1,"maxLength":%d,"description":"Regular expression (RE2 syntax), matched line by line; or the text itself with literal."},
+"pattern":{"type":"string","minLength":1,"maxLength":%d,"description":"Regular expression (RE2 syntax), matched line by line, such as TODO|FIXME in code; or the text itself with literal."},
 "path":{"type":"string","description":"Folder or file to search (default: the workspace root)."},
 "glob":{"type":"string","minLength":1,"maxLength":1000,"description":"Only files whose path fits, e.g. *.go or src/**/*.{ts,tsx}."},
 "literal":{"type":"boolean","description":"Take the pattern as plain text (default false)."},

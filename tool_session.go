@@ -27,7 +27,7 @@ func sessionTools(v func(context.Context) (*vault, error)) []tool {
 	reads := toolHints{ReadOnly: true, Idempotent: true}
 	return []tool{{
 		Name: "session_search", Family: "sessions",
-		Description: "Find past conversations by words: what was said and, less, what tools gave. Gives the session, the turn and the text around the words; session_read reads on. The conversation that goes on now is left out.",
+		Description: "Find past conversations by words: what was said or talked about, last week or long ago, and, less, what tools gave. Gives the session, the turn and the text around the words; session_read reads on. The conversation that goes on now is left out.",
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","additionalProperties":false,"required":["query"],"properties":{
 "query":{"type":"string","minLength":1,"description":"Words to look for; quotes and operators mean nothing."},
 "limit":{"type":"integer","minimum":1,"maximum":%d,"description":"Hits to show at most (default %d)."}}}`, sessionMaxHits, sessionHits)),

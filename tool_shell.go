@@ -35,7 +35,7 @@ func shellTools(w workspace, environ func() []string) []tool {
 	s := newShellRunner(w, environ, runtime.GOOS)
 	return []tool{{
 		Name: "shell_run", Family: "shell", Core: true,
-		Description: "Run a command line in a shell, bounded in time and output. Nothing lives on between calls: pass cwd and env each time; background processes end with the command.",
+		Description: "Run a command line in a shell (tests, builds, scripts), bounded in time and output. Nothing lives on between calls: pass cwd and env each time; background processes end with the command.",
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","additionalProperties":false,"required":["command"],"properties":{
 "command":{"type":"string","minLength":1,"maxLength":%d,"description":"Command line for /bin/sh (cmd on Windows)."},
 "cwd":{"type":"string","description":"Folder to run in (default: the workspace root)."},

@@ -33,7 +33,7 @@ type todoItem struct {
 func todoTools() []tool {
 	return []tool{{
 		Name: todoTool, Family: "person", Core: true,
-		Description: "Set the task list (todo list) of a longer piece of work, shown to the person: the whole list each time, with what is pending, in progress and done. Replaces the list before and returns it.",
+		Description: "Set the list of what is to be done in a longer piece of work, shown to the person: all of it each time, with what is pending, in progress and done. Replaces the list before and returns it.",
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","additionalProperties":false,"required":["items"],"properties":{
 "items":{"type":"array","maxItems":%d,"description":"All tasks in their order; none clears the list.","items":{"type":"object","additionalProperties":false,"required":["text"],"properties":{
 "text":{"type":"string","minLength":1,"maxLength":%d,"description":"What is to be done, in one line."},

@@ -78,7 +78,7 @@ func usageTools(s usageSource) []tool {
 "failed":{"type":"integer"},"refused":{"type":"integer"},"open":{"type":"integer","description":"Without an end."},"bytes":{"type":"integer","description":"Of results."}`
 	return []tool{{
 		Name: "usage_report", Family: "models",
-		Description: "Add up what was used: tokens and time by model or session, calls, failures and time by server or tool. No prices are known, so no cost is told.",
+		Description: "Add up what was used: tokens (input, output and cached tokens) and time by model or session, calls, failures and time by server or tool. No prices are known, so no cost is told.",
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{
 "by":{"type":"string","enum":["session","model","server","tool"],"description":"What to add up by (default model)."},
 "since":{"type":"string","minLength":1,"maxLength":40,"description":"Only what was used within this time (30m, 2h, 7d, 1w) or since this one (2026-01-31 or RFC 3339)."}}}`),

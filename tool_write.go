@@ -36,7 +36,7 @@ func writeTools(f *fileChanger) []tool {
 		run:   f.readHashed,
 	}, {
 		Name: "file_write", Family: "files", Core: true,
-		Description: "Write a whole file: create it (an existing one is refused), replace it, or append to it. It is written byte for byte as given; file_undo puts the state before back.",
+		Description: "Write a whole file: create a new one (an existing one is refused), replace it, or append to it. It is written byte for byte as given; file_undo puts the state before back.",
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","additionalProperties":false,"required":["path","content"],"properties":{`+path+`,
 "content":{"type":"string","maxLength":%d,"description":"The text to write; end it with a line end if the file should end with one."},
 "mode":{"type":"string","enum":["create","replace","append"],"description":"create: only a file that is not there yet (default); replace: the whole file, or a new one (default with if_hash); append: at the end, or a new one."},
