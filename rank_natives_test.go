@@ -7,7 +7,7 @@ func TestF18EverydayQueries(t *testing.T) {
 	t.Parallel()
 	box := newToolsBox(t, modePrompt, nil, rankNatives(t)...)
 	for _, tc := range [][2]string{
-		{"where is this function called in the source code", "text_search"}, {"commit my changes with a message", "git_commit"}, {"show the last commits", "git_log"},
+		{"find TODO in the code", "text_search"}, {"where is this function called in the source code", "text_search"}, {"commit my changes with a message", "git_commit"}, {"show the last commits", "git_log"},
 		{"which files are staged or untracked", "git_status"}, {"diff of what is not staged", "git_diff"}, {"rename a file", "file_move"}, {"delete the old log files", "file_delete"}, {"undo the last change", "file_undo"},
 		{"fetch this web page", "http_get"}, {"send a POST request to an API", "http_request"}, {"run the tests", "shell_run"}, {"start the dev server in the background", "proc_start"},
 		{"stop the server that runs in the background", "proc_stop"}, {"read the output of the background command", "proc_read"}, {"how much disk space is free", "sys_info"}, {"remember that I prefer tabs", "memory_save"},
