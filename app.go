@@ -164,7 +164,7 @@ func (a *app) newPolicy(flags map[string][]string, get func(string) string) (*po
 	if a.serves() {
 		cfg.Fresh = newPresetWatch(a.policyFolder(), a.trustedFile, func(note string) { fmt.Fprintln(a.stderr, "tai: "+visibleLine(note)) }).fresh
 	}
-	ws, err := loadWorkspacePolicy(filepath.Join(a.root, ".tai"), a.trustedFile)
+	ws, err := loadWorkspacePolicy(a.policyFolder(), a.trustedFile)
 	if err != nil {
 		return nil, &cliError{Exit: exitUsage, Message: err.Error(), Hint: "mend or remove the file; a lost deny is worse than no service", err: err}
 	}
@@ -379,14 +379,20 @@ func (a *app) putHead(ctx context.Context, h auditHead) error {
 	if a.discarding.Load() {
 		return nil // the log begins before there is a key to sign its head with; the next head says more
 	}
-	v, err := a.vault(ctx)
-	if err == nil && v.path == vaultNowhere {
-		v, err = a.makeVault(ctx)
-	}
+	v, err := a.writableVault(ctx)
 	if err != nil {
 		return err
 	}
 	return v.putAuditHead(ctx, h)
+}
+
+// writableVault gives a vault that can be written; it is made if need be.
+func (a *app) writableVault(ctx context.Context) (*vault, error) {
+	v, err := a.vault(ctx)
+	if err == nil && v.path == vaultNowhere {
+		v, err = a.makeVault(ctx)
+	}
+	return v, err
 }
 
 // makeVault puts a vault on disk in the place of the empty one in memory.

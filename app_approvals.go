@@ -18,19 +18,10 @@ func (a *app) policyFolder() string { return filepath.Join(a.root, ".tai") }
 // approvals reads the workspace's approvals.json.
 func (a *app) approvals() (policyFile, error) { return readApprovals(a.policyFolder(), a.trustedFile) }
 
-// policyVault gives a vault that can be written; it is made if need be.
-func (a *app) policyVault(ctx context.Context) (*vault, error) {
-	v, err := a.vault(ctx)
-	if err == nil && v.path == vaultNowhere {
-		v, err = a.makeVault(ctx)
-	}
-	return v, err
-}
-
 // savePreset stores what a person answered with "always in this workspace". Where the file holds allows that nobody confirmed, saving would
 // make them count too, so they are shown and asked about first.
 func (a *app) savePreset(ctx context.Context, ps preset) (preset, error) {
-	v, err := a.policyVault(ctx)
+	v, err := a.writableVault(ctx)
 	if err != nil {
 		return preset{}, err
 	}

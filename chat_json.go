@@ -45,7 +45,7 @@ func chatPresent(raw json.RawMessage) bool {
 	return len(raw) > 0 && string(bytes.TrimSpace(raw)) != "null"
 }
 
-// chatIndex reads the number of a block, -1 for none.
+// chatIndex reads the number of a block or a call, -1 for none.
 func chatIndex(raw json.RawMessage) int {
 	n, err := strconv.Atoi(string(raw))
 	if err != nil || n < 0 {

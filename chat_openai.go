@@ -262,11 +262,7 @@ func (a *openAIReader) toolCall(b json.RawMessage) error {
 		name, _ = jsonString(f["name"])
 		args = chatArgsText(f["arguments"])
 	}
-	index := -1
-	if n, err := strconv.Atoi(string(c["index"])); err == nil && n >= 0 {
-		index = n
-	}
-	p := a.call(index, id, name)
+	p := a.call(chatIndex(c["index"]), id, name)
 	if p == nil {
 		return fmt.Errorf("more than %d in one reply", chatMaxCalls)
 	}

@@ -64,7 +64,7 @@ func cmdApprovalGrant(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return approvalsFault(err)
 	}
-	v, err := c.policyVault(ctx)
+	v, err := c.writableVault(ctx)
 	if err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func cmdApprovalDeny(ctx context.Context, c *invocation) error {
 
 // narrow edits the file without a question: the words typed are the permission.
 func (c *invocation) narrow(ctx context.Context, d deed, edit func([]preset) ([]preset, error)) error {
-	v, err := c.policyVault(ctx)
+	v, err := c.writableVault(ctx)
 	if err != nil {
 		return err
 	}
@@ -254,7 +254,7 @@ func (c *invocation) liftDeny(ctx context.Context, gone preset, edit func([]pres
 	}
 	req := policyRequest{Tool: "approval_revoke", Args: args, Title: "lift this deny in this workspace?", Destructive: true, Always: true, Person: true,
 		Lines: []consentLine{{Label: "no longer refused: calls of", Text: gone.scope(), Exact: true}}}
-	v, err := c.policyVault(ctx)
+	v, err := c.writableVault(ctx)
 	if err != nil {
 		return err
 	}
@@ -324,7 +324,7 @@ func (c *invocation) confirmFiles(ctx context.Context, files []policyFile) error
 	if len(files) == 0 {
 		return nil
 	}
-	v, err := c.policyVault(ctx)
+	v, err := c.writableVault(ctx)
 	if err != nil {
 		return err
 	}

@@ -32,8 +32,8 @@ func (r *repl) printOwn() {
 func (r *repl) conversation(ctx context.Context, line string) (done bool, err error) {
 	word, rest, _ := strings.Cut(line, " ")
 	rest = strings.TrimSpace(rest)
-	if word == "new" || word == "compact" || word == "cost" || word == "todo" {
-		done = true
+	switch word {
+	case "new", "compact", "cost", "todo":
 		if rest != "" {
 			return true, usageError("", "/%s takes no arguments", word)
 		}
@@ -42,6 +42,7 @@ func (r *repl) conversation(ctx context.Context, line string) (done bool, err er
 	case "new":
 		r.agent, r.turn.session, r.results = nil, "", resultLog{}
 		fmt.Fprintln(r.stdout, "a new conversation begins")
+		return true, nil
 	case "resume":
 		return true, r.resumeSession(ctx, rest)
 	case "compact":
@@ -52,10 +53,8 @@ func (r *repl) conversation(ctx context.Context, line string) (done bool, err er
 		return true, r.showTodo(ctx)
 	case "mode":
 		return true, r.mode(rest)
-	default:
-		return r.showing(ctx, word, rest)
 	}
-	return done, err
+	return r.showing(ctx, word, rest)
 }
 
 // mode shows the permission mode of this run, or changes it: a person's own word.
@@ -71,10 +70,7 @@ func (r *repl) mode(word string) error {
 
 // showTodo prints the task list that the model keeps in this conversation.
 func (r *repl) showTodo(ctx context.Context) error {
-	session := r.turn.session
-	if r.agent != nil {
-		session = r.agent.session
-	}
+	session := r.session()
 	if session == "" {
 		fmt.Fprintln(r.stdout, errNoTodo)
 		return nil
@@ -206,12 +202,7 @@ func (r *repl) printCost(ctx context.Context) error {
 // spentBy adds rows up by model, in the order in which the models came.
 func spentBy(rows []usageRow) (list []agentSpent) {
 	for _, row := range rows {
-		i := slices.IndexFunc(list, func(s agentSpent) bool { return s.Model == row.Model })
-		if i < 0 {
-			i, list = len(list), append(list, agentSpent{Model: row.Model})
-		}
-		s := &list[i]
-		s.Requests, s.Usage, s.Time = s.Requests+1, s.Usage.plus(chatUsage{row.Input, row.Output, row.Cached}), s.Time+row.Duration
+		list = addSpent(list, agentSpent{row.Model, 1, chatUsage{row.Input, row.Output, row.Cached}, row.Duration})
 	}
 	return list
 }

@@ -168,7 +168,7 @@ func (r *repl) undo(ctx context.Context, change string) error {
 	if err != nil {
 		return err
 	}
-	res, err := box.dispatch(ctx, toolCall{Name: "file_undo", Args: args, Person: true, Origin: r.origin, Profile: r.profileFlag, Session: r.session()})
+	res, err := box.dispatch(ctx, toolCall{Name: "file_undo", Args: args, Person: true, Origin: r.origin, Profile: r.profileWord(), Session: r.session()})
 	if err != nil {
 		return err
 	}

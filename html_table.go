@@ -13,11 +13,11 @@ const (
 
 // htmlGrid is a table of data on its way. Within a cell end gives its text.
 type htmlGrid struct {
-	rows  [][]string
-	end   func() string
-	span  int   // columns of the open cell
-	rows1 int   // rows of the open cell
-	down  []int // for each column: rows that a cell from above still stands for
+	rows    [][]string
+	end     func() string
+	colspan int   // of the open cell
+	rowspan int   // of the open cell
+	down    []int // for each column: rows that a cell from above still stands for
 }
 
 // htmlDataTables reads a page once and says of each of its tables, in order, whether it holds data: no table, heading or block of code is within it, and a
@@ -68,34 +68,30 @@ func htmlDataTables(page string) []bool {
 func (g *htmlGrid) write(w *htmlWriter) {
 	w.block(2)
 	columns := 0
-	for i, row := range g.rows {
+	for _, row := range g.rows {
 		if strings.Join(row, "") == "" {
 			continue
 		}
-		if columns == 0 {
+		head := columns == 0
+		if head {
 			columns = min(len(row), htmlColumnMax)
 		}
 		for len(row) < columns {
 			row = append(row, "")
 		}
-		g.rows[i] = row
 		w.need = max(w.need, 1)
 		if w.plain {
 			w.line(strings.TrimRight(strings.Join(row, " | "), " |"))
 			continue
 		}
 		w.line("| " + strings.Join(row, " | ") + " |")
-		if columns > 0 && !g.headed() {
+		if head {
 			w.need = 1
 			w.line("|" + strings.Repeat("---|", len(row)))
-			g.span = -1
 		}
 	}
 	w.need = 2
 }
-
-// headed reports whether the line below the head was written.
-func (g *htmlGrid) headed() bool { return g.span < 0 }
 
 // line writes a line as it is.
 func (w *htmlWriter) line(s string) {
@@ -126,7 +122,7 @@ func (g *htmlGrid) open(w *htmlWriter, across, down int) {
 	if len(g.rows) == 0 {
 		g.row()
 	}
-	g.span, g.rows1 = min(max(across, 1), htmlSpanMax), min(max(down, 1), htmlSpanMax)
+	g.colspan, g.rowspan = min(max(across, 1), htmlSpanMax), min(max(down, 1), htmlSpanMax)
 	g.end = w.capture()
 }
 
@@ -138,12 +134,12 @@ func (g *htmlGrid) close() {
 	text := g.end()
 	g.end = nil
 	row := &g.rows[len(g.rows)-1]
-	for range g.span {
-		if n := len(*row); n < htmlColumnMax && g.rows1 > 1 {
+	for range g.colspan {
+		if n := len(*row); n < htmlColumnMax && g.rowspan > 1 {
 			for len(g.down) <= n {
 				g.down = append(g.down, 0)
 			}
-			g.down[n] = g.rows1 - 1
+			g.down[n] = g.rowspan - 1
 		}
 		*row = append(*row, text)
 		text = ""

@@ -60,17 +60,6 @@ func (n netTouch) plainArgs(args json.RawMessage) json.RawMessage {
 	if err != nil || i < 0 || n.URL == "" {
 		return args
 	}
-	out := []byte{'{'}
-	for j, m := range members {
-		if j > 0 {
-			out = append(out, ',')
-		}
-		out = append(appendJSONString(out, m.Key), ':')
-		if j == i {
-			out = appendJSONString(out, n.URL)
-		} else {
-			out = append(out, m.Value...)
-		}
-	}
-	return append(out, '}')
+	members[i].Value = appendJSONString(nil, n.URL)
+	return appendMembers(nil, members)
 }

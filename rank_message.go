@@ -18,11 +18,10 @@ const (
 	rankFromTo       = 5    // words between from and to
 )
 
-// rankTerm is a word that is looked for. Compound marks two neighbouring words joined.
+// rankTerm is a word that is looked for.
 type rankTerm struct {
-	Word     string
-	Weight   float32
-	Compound bool
+	Word   string
+	Weight float32
 }
 
 // rankQuery is what a message looks for. Of a hint only the best word counts at one tool.

@@ -263,7 +263,7 @@ func sqliteFault(err error, f dataFile) error {
 		return fmt.Errorf("%s %w", name, errNoDatabase)
 	case code == sqlite3.SQLITE_CORRUPT:
 		return fmt.Errorf("%s is damaged: %s; PRAGMA integrity_check tells more", name, sqlText(err))
-	case f.beside["-journal"] && (isCannotWrite(err)):
+	case f.beside["-journal"] && isCannotWrite(err):
 		return fmt.Errorf("%s has an unfinished change of another program beside it (%s-journal), which a program that may write must take back first", name, name)
 	case isUnshared(err), isCannotWrite(err):
 		return fmt.Errorf("%s cannot be opened or written as this needs: %s; look at the permissions of the file and its folder", name, sqlText(err))

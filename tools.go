@@ -163,7 +163,6 @@ type toolbox struct {
 	redact func(string) string
 	bridge toolSource // nil without one
 	rates  *rateLimiter
-	now    func() time.Time
 
 	seed   maphash.Seed
 	mu     sync.Mutex   // guards listed and what changes in it
@@ -177,7 +176,7 @@ type toolEntry struct {
 
 // newToolbox checks and compiles every declaration; a wrong one or a name that stands twice is an error. redact may be nil.
 func newToolbox(tools []tool, p *policy, a *auditLog, v func(context.Context) (*vault, error), redact func(string) string, bridge toolSource) (*toolbox, error) {
-	t := &toolbox{tools: tools, byName: map[string]*toolEntry{}, policy: p, audit: a, vault: v, redact: redact, bridge: bridge, now: time.Now, seed: maphash.MakeSeed()}
+	t := &toolbox{tools: tools, byName: map[string]*toolEntry{}, policy: p, audit: a, vault: v, redact: redact, bridge: bridge, seed: maphash.MakeSeed()}
 	if redact == nil {
 		t.redact = func(s string) string { return s }
 	}
@@ -275,9 +274,9 @@ func (t *toolbox) dispatchNative(ctx context.Context, c toolCall) (toolResult, e
 		return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
 	}
 	c.outside, c.reach, c.asked = req.Outside, req.Net.Reach, d.Rule == ruleConsent || strings.HasPrefix(d.Rule, ruleAllow)
-	start := t.now()
+	start := time.Now()
 	r, full := t.keep(ctx, c, t.perform(ctx, e, c))
-	ev.Event, ev.Outcome, ev.Duration, ev.Size = auditCallCompleted, auditOK, t.now().Sub(start), full
+	ev.Event, ev.Outcome, ev.Duration, ev.Size = auditCallCompleted, auditOK, time.Since(start), full
 	if r.IsError {
 		ev.Event, ev.Outcome = auditCallFailed, auditError
 	}

@@ -11,7 +11,7 @@ import (
 // narrow gives a toolbox with the native tools that keep has a word for, each as change gives it, and with bridge for the others. A changed tool
 // has the schema that it had.
 func (t *toolbox) narrow(keep func(name string) bool, change func(tool) tool, bridge toolSource) *toolbox {
-	n := &toolbox{byName: map[string]*toolEntry{}, policy: t.policy, audit: t.audit, vault: t.vault, redact: t.redact, bridge: bridge, rates: t.rates, now: t.now, seed: maphash.MakeSeed()}
+	n := &toolbox{byName: map[string]*toolEntry{}, policy: t.policy, audit: t.audit, vault: t.vault, redact: t.redact, bridge: bridge, rates: t.rates, seed: maphash.MakeSeed()}
 	for i, tl := range t.tools {
 		if !keep(tl.Name) {
 			continue
