@@ -269,8 +269,7 @@ func spokenText(s string) string {
 // since some endpoints want the roles to take turns.
 func (a *agent) begin(ctx context.Context, text string) error {
 	if a.session == "" {
-		title, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-		id, err := a.Store.createSession(ctx, sessionInfo{Profile: a.Profile, Root: a.Root, Parent: a.Parent, Title: clip(title, agentTitleMax)})
+		id, err := a.Store.createSession(ctx, sessionInfo{Profile: a.Profile, Root: a.Root, Parent: a.Parent, Title: clip(summaryLine(text), agentTitleMax)})
 		if err != nil {
 			return err
 		}

@@ -160,12 +160,7 @@ func (s *subAgent) below(other *subAgent) bool {
 
 // name is how questions name it.
 func (s *subAgent) name() string {
-	return fmt.Sprintf("agent %s (%s)", s.id, strconv.Quote(clip(subLine(s.host.cfg.Redact(s.task)), subTaskMax)))
-}
-
-func subLine(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return line
+	return fmt.Sprintf("agent %s (%s)", s.id, strconv.Quote(clip(summaryLine(s.host.cfg.Redact(s.task)), subTaskMax)))
 }
 
 // start starts a sub-agent. One in the background is under way when it returns, another has ended by then, with ctx at the latest. given are the
@@ -342,7 +337,7 @@ func (s *subAgent) finish(res turnResult, err, cause error) {
 // closing is the line about one that ran in the background.
 func (s *subAgent) closing() string {
 	r := s.report()
-	rest := cmp.Or(subLine(r.Answer), r.Error)
+	rest := cmp.Or(summaryLine(r.Answer), r.Error)
 	return fmt.Sprintf("%s %s: %s", s.name(), r.account(), brief(visibleLine(rest), subLineMax))
 }
 

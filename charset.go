@@ -1,10 +1,11 @@
-// This file turns the bytes of a fetched text into UTF-8: it finds out in which encoding they are and decodes it. It follows the WHATWG Encoding
-// standard (labels of section 4.2, decode of section 6) and the prescan of the HTML standard (13.2.3.2). It reads nothing itself.
+// This file turns the bytes of a text into UTF-8: it finds out in which encoding they are and decodes it. It follows the WHATWG Encoding
+// standard (labels of section 4.2, decode of section 6) and the prescan of the HTML standard (13.2.3.2). It opens nothing.
 package main
 
 import (
-	"encoding/binary"
+	"bytes"
 	"fmt"
+	"io"
 	"mime"
 	"strings"
 	"unicode/utf16"
@@ -58,16 +59,24 @@ func (e *charsetFault) Error() string {
 	return fmt.Sprintf("the text is in the encoding %s, which tai does not decode; http_request with save_to keeps its bytes", visibleLine(clip(e.label, charsetLabel)))
 }
 
+// byteOrderMark gives the encoding that a text says by its byte order mark, and how long that is; "" and 0 without one.
+func byteOrderMark(head []byte) (name string, size int) {
+	switch {
+	case bytes.HasPrefix(head, []byte(charsetBOM)):
+		return charsetUTF8, 3
+	case bytes.HasPrefix(head, []byte("\xff\xfe")):
+		return charsetUTF16LE, 2
+	case bytes.HasPrefix(head, []byte("\xfe\xff")):
+		return charsetUTF16BE, 2
+	}
+	return "", 0
+}
+
 // findCharset gives the encoding of a text: by its byte order mark, else by the Content-Type header, else by what an HTML or XML document says itself.
 // Without any it is UTF-8 if it can be, else windows-1252. A label of an unknown encoding is a *charsetFault.
 func findCharset(body []byte, contentType string) (string, error) {
-	switch {
-	case strings.HasPrefix(string(body[:min(3, len(body))]), charsetBOM):
-		return charsetUTF8, nil
-	case strings.HasPrefix(string(body[:min(2, len(body))]), "\xff\xfe"):
-		return charsetUTF16LE, nil
-	case strings.HasPrefix(string(body[:min(2, len(body))]), "\xfe\xff"):
-		return charsetUTF16BE, nil
+	if name, _ := byteOrderMark(body); name != "" {
+		return name, nil
 	}
 	if _, params, err := mime.ParseMediaType(contentType); err == nil && params["charset"] != "" {
 		return knownCharset(params["charset"])
@@ -143,10 +152,9 @@ func decodeCharset(body []byte, name string) string {
 	switch name {
 	case charsetUTF8:
 		return strings.ToValidUTF8(strings.TrimPrefix(string(trimPartRune(body)), charsetBOM), "\uFFFD")
-	case charsetUTF16LE:
-		return charsetUTF16(body, binary.LittleEndian)
-	case charsetUTF16BE:
-		return charsetUTF16(body, binary.BigEndian)
+	case charsetUTF16LE, charsetUTF16BE:
+		b, _ := io.ReadAll(&utf16Reader{r: bytes.NewReader(body), big: name == charsetUTF16BE}) // memory is always read
+		return strings.TrimPrefix(string(b), charsetBOM)
 	}
 	upper := []rune(charsetUpper(name))
 	var out strings.Builder
@@ -157,30 +165,6 @@ func decodeCharset(body []byte, name string) string {
 		} else {
 			out.WriteRune(upper[b-utf8.RuneSelf])
 		}
-	}
-	return out.String()
-}
-
-func charsetUTF16(body []byte, order binary.ByteOrder) string {
-	var out strings.Builder
-	out.Grow(len(body))
-	for i := 0; i+1 < len(body); i += 2 {
-		r := rune(order.Uint16(body[i:]))
-		if utf16.IsSurrogate(r) {
-			low := rune(0)
-			if i+3 < len(body) {
-				low = rune(order.Uint16(body[i+2:]))
-			}
-			if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
-				i += 2
-			}
-		}
-		if i > 0 || r != 0xfeff {
-			out.WriteRune(r)
-		}
-	}
-	if len(body)%2 == 1 {
-		out.WriteRune(utf8.RuneError)
 	}
 	return out.String()
 }
@@ -196,4 +180,60 @@ func trimPartRune(b []byte) []byte {
 		}
 	}
 	return b
+}
+
+// utf16Reader gives UTF-16 as UTF-8. A half that stands alone becomes U+FFFD, as does an odd byte at the end.
+type utf16Reader struct {
+	r     io.Reader
+	big   bool
+	piece []byte
+	in    []byte // read and not yet decoded
+	out   []byte // decoded and not yet given
+	high  rune   // the first half of a pair, else 0
+	err   error
+}
+
+func (u *utf16Reader) Read(p []byte) (int, error) {
+	for len(u.out) == 0 && u.err == nil {
+		u.decode()
+	}
+	n := copy(p, u.out)
+	if u.out = u.out[n:]; n > 0 || len(p) == 0 {
+		return n, nil
+	}
+	return 0, u.err
+}
+
+// decode reads a piece and decodes it.
+func (u *utf16Reader) decode() {
+	if u.piece == nil {
+		u.piece = make([]byte, 32<<10)
+	}
+	n, err := u.r.Read(u.piece)
+	u.in, u.err = append(u.in, u.piece[:n]...), err
+	out := u.out[:0]
+	i := 0
+	for ; i+1 < len(u.in); i += 2 {
+		r := rune(u.in[i]) | rune(u.in[i+1])<<8
+		if u.big {
+			r = rune(u.in[i])<<8 | rune(u.in[i+1])
+		}
+		if u.high != 0 {
+			if pair := utf16.DecodeRune(u.high, r); pair != utf8.RuneError {
+				out, u.high = utf8.AppendRune(out, pair), 0
+				continue
+			}
+			out, u.high = utf8.AppendRune(out, utf8.RuneError), 0
+		}
+		if r >= 0xd800 && r < 0xdc00 {
+			u.high = r
+			continue
+		}
+		out = utf8.AppendRune(out, r)
+	}
+	u.in = append(u.in[:0], u.in[i:]...)
+	if err != nil && (u.high != 0 || len(u.in) > 0) {
+		out, u.high, u.in = utf8.AppendRune(out, utf8.RuneError), 0, nil
+	}
+	u.out = out
 }

@@ -232,18 +232,6 @@ func (f *schemaFitter) schema() json.RawMessage {
 	return append(dst, '}')
 }
 
-func appendMembers(dst []byte, members []jsonMember) []byte {
-	dst = append(dst, '{')
-	for i, m := range members {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(appendJSONString(dst, m.Key), ':')
-		dst = append(dst, m.Value...)
-	}
-	return append(dst, '}')
-}
-
 // fitIsObject accepts "object" and a list of types that has it.
 func fitIsObject(raw json.RawMessage) bool {
 	if s, ok := jsonString(raw); ok {

@@ -38,19 +38,27 @@ func (a *app) auditFolders() []string {
 	return []string{filepath.Join(a.home, "runs"), filepath.Join(a.root, ".tai", "runs")}
 }
 
+// recordedHeads gives the heads on record, to be read before the logs are looked at: a head is never newer than its log. Where they cannot be read, it
+// says so and what that means, and gives none.
+func (c *invocation) recordedHeads(ctx context.Context, without string) []auditHead {
+	var heads []auditHead
+	v, err := c.vault(ctx)
+	if err == nil {
+		heads, err = v.auditHeads(ctx)
+	}
+	if err != nil {
+		fmt.Fprintf(c.stderr, "tai: %s: %s\n", without, visibleLine(err.Error()))
+		return nil
+	}
+	return heads
+}
+
 func cmdAuditList(ctx context.Context, c *invocation) error {
 	limit, err := c.limit(recordListLimit)
 	if err != nil {
 		return err
 	}
-	var heads []auditHead
-	v, err := c.vault(ctx)
-	if err == nil {
-		heads, err = v.auditHeads(ctx) // before the logs are looked at: a head is never newer than its log
-	}
-	if err != nil {
-		fmt.Fprintf(c.stderr, "tai: logs that are gone do not show: %s\n", visibleLine(err.Error()))
-	}
+	heads := c.recordedHeads(ctx, "logs that are gone do not show")
 	runs, total, err := listAudit(heads, limit, c.auditFolders()...)
 	if err != nil {
 		return err

@@ -203,10 +203,15 @@ func (r noProxyRule) matches(host, port string) bool {
 
 // urlPort is the port of u, its scheme's own where none is written.
 func urlPort(u *url.URL) string {
-	switch {
-	case u.Port() != "":
-		return u.Port()
-	case u.Scheme == "https":
+	if port := u.Port(); port != "" {
+		return port
+	}
+	return webPort(u.Scheme)
+}
+
+// webPort is the usual port of a scheme.
+func webPort(scheme string) string {
+	if scheme == "https" {
 		return "443"
 	}
 	return "80"

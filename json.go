@@ -643,3 +643,16 @@ func orEmpty[T any](list []T) []T {
 	}
 	return list
 }
+
+// appendMembers writes members as an object.
+func appendMembers(dst []byte, members []jsonMember) []byte {
+	dst = append(dst, '{')
+	for i, m := range members {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(appendJSONString(dst, m.Key), ':')
+		dst = append(dst, m.Value...)
+	}
+	return append(dst, '}')
+}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -96,9 +95,4 @@ func toolViews(rows []serverRow, lists map[string][]listedTool, taken func(strin
 		}
 	}
 	return out
-}
-
-func summaryLine(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return line
 }

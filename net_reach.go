@@ -244,11 +244,3 @@ func hostKey(u *url.URL) string {
 	}
 	return host
 }
-
-// webPort is the usual port of a scheme.
-func webPort(scheme string) string {
-	if scheme == "https" {
-		return "443"
-	}
-	return "80"
-}

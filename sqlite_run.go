@@ -73,14 +73,9 @@ func (e *dataEngine) do(ctx context.Context, f func(context.Context) (toolResult
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	type outcome struct {
-		r        toolResult
-		err      error
-		panicked any
-	}
-	done := make(chan outcome, 1)
+	done := make(chan dataOutcome, 1)
 	go func() { // ends with f, which ends with ctx but for one step of SQLite
-		var o outcome
+		var o dataOutcome
 		defer func() {
 			o.panicked = recover()
 			stop(nil)
@@ -90,19 +85,7 @@ func (e *dataEngine) do(ctx context.Context, f func(context.Context) (toolResult
 		o.r, o.err = f(ctx)
 	}()
 	go watchMemory(ctx, e.bounds.memory, stop) // ends with ctx
-	o, ended := outcome{}, false
-	select {
-	case o = <-done:
-		ended = true
-	case <-ctx.Done():
-		late := time.NewTimer(e.bounds.grace)
-		defer late.Stop()
-		select {
-		case o = <-done:
-			ended = true
-		case <-late.C:
-		}
-	}
+	o, ended := awaitData(ctx, done, e.bounds.grace)
 	switch cause := context.Cause(ctx); {
 	case o.panicked != nil:
 		panic(o.panicked)
@@ -119,6 +102,30 @@ func (e *dataEngine) do(ctx context.Context, f func(context.Context) (toolResult
 		return toolResult{}, fmt.Errorf("%w; one step of it cannot be interrupted and keeps a core busy until it ends, and no other call on data runs before", o.err)
 	}
 	return o.r, o.err
+}
+
+// dataOutcome is what a call came to.
+type dataOutcome struct {
+	r        toolResult
+	err      error
+	panicked any
+}
+
+// awaitData waits for a call, and a grace longer once its context has ended; false if it goes on all the same.
+func awaitData(ctx context.Context, done <-chan dataOutcome, grace time.Duration) (dataOutcome, bool) {
+	select {
+	case o := <-done:
+		return o, true
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	select {
+	case o := <-done:
+		return o, true
+	case <-late.C:
+		return dataOutcome{}, false
+	}
 }
 
 // watchMemory stops a call during which the process grows by more than limit bytes.
@@ -143,13 +150,16 @@ func watchMemory(ctx context.Context, limit int64, stop context.CancelCauseFunc)
 type dataConn struct {
 	engine *dataEngine
 	guard  *sqlGuard
-	raw    interface {
-		driver.ExecerContext
-		driver.QueryerContext
-		driver.ConnPrepareContext
-		ColumnInfo(query string) ([]sqlite.ColumnInfo, error)
-		RegisterAuthorizer(sqlite.AuthorizerFn) error
-	}
+	raw    rawConn
+}
+
+// rawConn is what the driver's connection can do beyond database/sql.
+type rawConn interface {
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.ConnPrepareContext
+	ColumnInfo(query string) ([]sqlite.ColumnInfo, error)
+	RegisterAuthorizer(sqlite.AuthorizerFn) error
 }
 
 // dataConnector opens connections of the engine's own driver.
@@ -191,13 +201,7 @@ func (e *dataEngine) open(ctx context.Context, dsn string, guard *sqlGuard, f fu
 	return conn.Raw(func(raw any) error {
 		c := &dataConn{engine: e, guard: guard}
 		var ok bool
-		if c.raw, ok = raw.(interface {
-			driver.ExecerContext
-			driver.QueryerContext
-			driver.ConnPrepareContext
-			ColumnInfo(query string) ([]sqlite.ColumnInfo, error)
-			RegisterAuthorizer(sqlite.AuthorizerFn) error
-		}); !ok {
+		if c.raw, ok = raw.(rawConn); !ok {
 			return errors.New("the SQLite driver lacks what the data tools need")
 		}
 		if err := c.raw.RegisterAuthorizer(guard.judge); err != nil {

@@ -1,5 +1,4 @@
-// This file reads delimited text, such as CSV (RFC 4180) and TSV, row by row without keeping any, and says how it is written: delimiter, header, encoding. It
-// types no values.
+// This file reads delimited text, such as CSV (RFC 4180) and TSV, row by row without keeping any, and finds out its delimiter. It types no values.
 package main
 
 import (
@@ -7,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"unicode/utf16"
-	"unicode/utf8"
 )
 
 const (
@@ -212,73 +209,4 @@ func csvDelimiter(head []byte, whole, quotes bool) byte {
 		}
 	}
 	return best
-}
-
-// textEncoding says how a text is encoded by its byte order mark, and how long that is.
-func textEncoding(head []byte) (name string, mark int) {
-	switch {
-	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
-		return "utf-8", 3
-	case bytes.HasPrefix(head, []byte("\xff\xfe")):
-		return "utf-16le", 2
-	case bytes.HasPrefix(head, []byte("\xfe\xff")):
-		return "utf-16be", 2
-	}
-	return "utf-8", 0
-}
-
-// utf16Reader gives UTF-16 as UTF-8. A half that stands alone becomes U+FFFD, as does an odd byte at the end.
-type utf16Reader struct {
-	r     io.Reader
-	big   bool
-	piece []byte
-	in    []byte // read and not yet decoded
-	out   []byte // decoded and not yet given
-	high  rune   // the first half of a pair, else 0
-	err   error
-}
-
-func (u *utf16Reader) Read(p []byte) (int, error) {
-	for len(u.out) == 0 && u.err == nil {
-		u.decode()
-	}
-	n := copy(p, u.out)
-	if u.out = u.out[n:]; n > 0 || len(p) == 0 {
-		return n, nil
-	}
-	return 0, u.err
-}
-
-// decode reads a piece and decodes it.
-func (u *utf16Reader) decode() {
-	if u.piece == nil {
-		u.piece = make([]byte, 32<<10)
-	}
-	n, err := u.r.Read(u.piece)
-	u.in, u.err = append(u.in, u.piece[:n]...), err
-	out := u.out[:0]
-	i := 0
-	for ; i+1 < len(u.in); i += 2 {
-		r := rune(u.in[i]) | rune(u.in[i+1])<<8
-		if u.big {
-			r = rune(u.in[i])<<8 | rune(u.in[i+1])
-		}
-		if u.high != 0 {
-			if pair := utf16.DecodeRune(u.high, r); pair != utf8.RuneError {
-				out, u.high = utf8.AppendRune(out, pair), 0
-				continue
-			}
-			out, u.high = utf8.AppendRune(out, utf8.RuneError), 0
-		}
-		if r >= 0xd800 && r < 0xdc00 {
-			u.high = r
-			continue
-		}
-		out = utf8.AppendRune(out, r)
-	}
-	u.in = append(u.in[:0], u.in[i:]...)
-	if err != nil && (u.high != 0 || len(u.in) > 0) {
-		out, u.high, u.in = utf8.AppendRune(out, utf8.RuneError), 0, nil
-	}
-	u.out = out
 }

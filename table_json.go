@@ -144,7 +144,7 @@ func (in *tableInput) readJSON(ctx context.Context, d *tableData) error {
 	if err != nil {
 		return bareError(err)
 	}
-	if encoding != "utf-8" {
+	if encoding != charsetUTF8 {
 		d.notes = append(d.notes, encoding)
 	}
 	body = bytes.TrimSpace(body)
@@ -154,7 +154,7 @@ func (in *tableInput) readJSON(ctx context.Context, d *tableData) error {
 	if body, err = in.jsonRows(d, body); err != nil {
 		return err
 	}
-	j, n := newJSONColumns(), 0
+	j := newJSONColumns()
 	err = jsonEach(body, func(item json.RawMessage) error {
 		if d.rows++; d.rows%tableRowCheck == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -169,7 +169,7 @@ func (in *tableInput) readJSON(ctx context.Context, d *tableData) error {
 	}
 	j.finish(d)
 	d.each = func(ctx context.Context, put func([]driver.Value) error) error {
-		row := make([]driver.Value, len(d.columns))
+		row, n := make([]driver.Value, len(d.columns)), 0
 		return jsonEach(body, func(item json.RawMessage) error {
 			if n++; n%tableRowCheck == 0 && ctx.Err() != nil {
 				return ctx.Err()
@@ -244,7 +244,7 @@ func (in *tableInput) readLines(ctx context.Context, d *tableData) error {
 	if bad > 0 && d.rows == 0 {
 		return fmt.Errorf("no line of it is a row: line %s", strings.Join(named, ", "))
 	}
-	if encoding != "utf-8" {
+	if encoding != charsetUTF8 {
 		d.notes = append(d.notes, encoding)
 	}
 	if bad > 0 {

@@ -62,14 +62,14 @@ func (in *tableInput) reader() (io.Reader, string, error) {
 	if err != nil && err != io.EOF {
 		return nil, "", bareError(err)
 	}
-	name, mark := textEncoding(head)
+	name, mark := byteOrderMark(head)
 	if _, err := r.Discard(mark); err != nil {
 		return nil, "", bareError(err)
 	}
-	if strings.HasPrefix(name, "utf-16") {
-		return &utf16Reader{r: r, big: name == "utf-16be"}, name, nil
+	if name == charsetUTF16LE || name == charsetUTF16BE {
+		return &utf16Reader{r: r, big: name == charsetUTF16BE}, name, nil
 	}
-	return r, name, nil
+	return r, charsetUTF8, nil
 }
 
 // head gives the first bytes of the text, and whether they are all of it.
@@ -151,17 +151,8 @@ type csvShape struct {
 
 // readCSV finds out the shape of a delimited text, and in a first pass over all rows the types of its columns.
 func (in *tableInput) readCSV(ctx context.Context, d *tableData, head []byte, whole bool) error {
-	s := csvShape{comma: ',', quotes: in.Quotes == nil || *in.Quotes}
-	switch {
-	case in.Delimiter == "\\t":
-		s.comma = '\t'
-	case in.Delimiter != "":
-		s.comma = in.Delimiter[0]
-	case d.format == "tsv":
-		s.comma = '\t'
-	default:
-		s.comma = csvDelimiter(head, whole, s.quotes)
-	}
+	s := csvShape{quotes: in.Quotes == nil || *in.Quotes}
+	s.comma = in.comma(d.format, head, whole, s.quotes)
 	r, encoding, err := in.reader()
 	if err != nil {
 		return err
@@ -220,6 +211,17 @@ func (in *tableInput) readCSV(ctx context.Context, d *tableData, head []byte, wh
 	return nil
 }
 
+// comma gives the delimiter that the call names, or that of the format, or the one that the text seems to have.
+func (in *tableInput) comma(format string, head []byte, whole, quotes bool) byte {
+	switch {
+	case in.Delimiter == "\\t", in.Delimiter == "" && format == "tsv":
+		return '\t'
+	case in.Delimiter != "":
+		return in.Delimiter[0]
+	}
+	return csvDelimiter(head, whole, quotes)
+}
+
 // csvHeader takes a first row for names, unless a number or nothing stands in it.
 func csvHeader(row [][]byte) bool {
 	for _, f := range row {
@@ -237,7 +239,7 @@ func (s csvShape) notes(encoding string, ragged, line int) []string {
 		header = "header in the first row"
 	}
 	notes := []string{fmt.Sprintf("delimiter %q", s.comma), header}
-	if encoding != "utf-8" {
+	if encoding != charsetUTF8 {
 		notes = append(notes, encoding)
 	}
 	if ragged > 0 {

@@ -386,3 +386,15 @@ func tomlDepthOf(v any) int {
 	}
 	return deepest + 1
 }
+
+// float gives the nearest IEEE 754 binary64 value of a float or an integer; what is too large for it is an infinity.
+func (n tomlNumber) float() float64 {
+	if v, ok := n.integer(); ok {
+		return float64(v)
+	}
+	if strings.HasSuffix(n.Text, "nan") {
+		return math.NaN() // strconv takes no sign before it
+	}
+	v, _ := strconv.ParseFloat(strings.ReplaceAll(n.Text, "_", ""), 64) // the range is the one fault left; v is the infinity then
+	return v
+}

@@ -114,6 +114,5 @@ func findLine(t foundTool) string {
 	if t.Server != "" {
 		from = " (" + visibleLine(t.Server+"/"+t.Tool) + ")"
 	}
-	summary, _, _ := strings.Cut(strings.TrimSpace(t.Description), "\n")
-	return t.Name + from + ": " + brief(visibleLine(summary), 200) + "\n"
+	return t.Name + from + ": " + brief(visibleLine(summaryLine(t.Description)), 200) + "\n"
 }

@@ -60,13 +60,19 @@ type tool struct {
 	unattended func(c toolCall) bool
 }
 
+// Origins of the calls that tai serves to others.
+const (
+	originHTTP = "http"
+	originMCP  = "mcp"
+)
+
 // toolCall is one call on its way. ID and Parent are ids of the run log; an empty ID is filled in.
 type toolCall struct {
 	ID, Parent string
 	Name       string
 	Args       json.RawMessage
 	Person     bool   // a person's own words: tai tools call, /call
-	Origin     string // repl, cli, http, mcp, agent
+	Origin     string // repl, cli, http, mcp
 	Profile    string
 	Session    string
 	Turn       *toolTurn // nil outside a turn
@@ -74,6 +80,9 @@ type toolCall struct {
 	asked      bool      // a person was shown this very call and agreed; set there too
 	reach      netReach  // how far into the network the policy allowed it; set there too
 }
+
+// served reports a call of a client, behind which no person sits.
+func (c toolCall) served() bool { return c.Origin == originMCP || c.Origin == originHTTP }
 
 // toolTurn is the turn that a call is part of: what it has left for a tool that asks a model itself, and how it tells the person something.
 type toolTurn struct {
