@@ -291,11 +291,11 @@ func TestReading(t *testing.T) {
 	out.judge = func(c toolCall) policyRequest { return policyRequest{Outside: len(c.Args) > 2} }
 	ask := toolsPlain("ask", toolHints{ReadOnly: true}, toolsText(""))
 	ask.unattended = func(toolCall) bool { return false }
-	box := newToolsBox(t, modePrompt, nil, out, ask, toolsPlain("change", toolHints{Destructive: true}, toolsText("")))
+	box := newToolsBox(t, modePrompt, nil, out, ask, toolsPlain("change", toolHints{Destructive: true}, toolsText("")), toolsPlain("keep", toolHints{Idempotent: true}, toolsText("")))
 	for _, tc := range []struct {
 		name, args string
 		want       bool
-	}{{"path", "{}", true}, {"path", `{"path":"/"}`, false}, {"ask", "{}", false}, {"change", "{}", false}, {"mcp_x_y", "{}", false}} {
+	}{{"path", "{}", true}, {"path", `{"path":"/"}`, false}, {"ask", "{}", false}, {"change", "{}", false}, {"keep", "{}", false}, {"mcp_x_y", "{}", false}} {
 		if got := box.reading(toolCall{Name: tc.name, Args: json.RawMessage(tc.args)}); got != tc.want {
 			t.Errorf("reading(%s %s) = %v, want %v", tc.name, tc.args, got, tc.want)
 		}
