@@ -35,9 +35,7 @@ const dataRowsOutput = `
 "rows":{"type":"array","description":"The rows, each an array with a value for each column. Integers are exact to 64 bits. A blob is an object with its size and the base64 of its beginning; an infinite number is a text.","items":{"type":"array"}},
 "count":{"type":"integer","description":"Rows that are given."},
 "more":{"type":"boolean","description":"There are more rows than these."},
-"cut":{"type":"integer","description":"Values of which only the beginning is given."},
-"record":{"type":"string","description":"Where the whole result is kept if it was too long."},
-"size":{"type":"integer","description":"Bytes of the whole result."}`
+"cut":{"type":"integer","description":"Values of which only the beginning is given."},` + toolRecordSchema
 
 // dataTable collects the rows of a query.
 type dataTable struct {

@@ -63,7 +63,7 @@ func subagentTools(s agentScope) []tool {
 "profile":{"type":"string","minLength":1,"maxLength":%d,"description":"Only bridged tools of servers that this profile has enabled too."},
 "max_steps":{"type":"integer","minimum":1,"maximum":%d,"description":"Replies of its model at most (default %d), and never more than you have left."},
 "background":{"type":"boolean","description":"Return its id at once; agent_status tells what comes of it (default false)."}}}`, subTaskText, subMaxTools, profileNameMax, agentMaxSteps, subSteps)),
-		Output: json.RawMessage(`{"type":"object","properties":{` + subReportSchema + "," + procRecordSchema + `}}`),
+		Output: json.RawMessage(`{"type":"object","properties":{` + subReportSchema + "," + toolRecordSchema + `}}`),
 		Hints:  toolHints{Destructive: true, Stateful: true}, run: s.run,
 	}, {
 		Name: subStateName, Family: "agents",
@@ -71,7 +71,7 @@ func subagentTools(s agentScope) []tool {
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{
 "id":{"type":"string","minLength":1,"maxLength":40,"description":"Id that agent_run gave, such as a-1 (default: all)."}}}`),
 		Output: json.RawMessage(`{"type":"object","properties":{` + subReportSchema + `,
-"agents":{"type":"array","description":"All, oldest first, where no id was given.","items":{"type":"object","properties":{` + subReportSchema + `}}},` + procRecordSchema + `}}`),
+"agents":{"type":"array","description":"All, oldest first, where no id was given.","items":{"type":"object","properties":{` + subReportSchema + `}}},` + toolRecordSchema + `}}`),
 		Hints: toolHints{ReadOnly: true, Idempotent: true, Stateful: true}, run: s.status,
 	}}
 }

@@ -58,7 +58,7 @@ func auditTools(w workspace, dirs []string, now func() time.Time, verifier audit
 "digest":{"type":"string"},"arguments":{"description":"As the log has them; missing where they were too long."},"said":{"description":"What the log says of its end."}}}},
 "left_out":{"type":"integer","description":"Calls that were seen, fit and are not shown."},
 "more":{"type":"boolean","description":"Older ones may fit that were not looked at."},
-"not_read":{"type":"integer","description":"Bytes of logs that were not read."},` + memoryRecord),
+"not_read":{"type":"integer","description":"Bytes of logs that were not read."},` + toolRecordSchema + `}}`),
 		Hints: reads, run: func(ctx context.Context, c toolCall) (toolResult, error) { return auditQuery(ctx, dirs, now, c) },
 	}, {
 		Name: "audit_verify", Family: "audit",
@@ -71,7 +71,7 @@ func auditTools(w workspace, dirs []string, now func() time.Time, verifier audit
 "run":{"type":"string"},"path":{"type":"string"},"lines":{"type":"integer"},"tampered":{"type":"boolean"},"unreadable":{"type":"boolean"},"bad":{"type":"integer","description":"The first bad line, from 1; missing where it is at none."},
 "reason":{"type":"string"},"checked":{"type":"string","description":"Against what: chain or vault head."},"completed":{"type":"boolean"},"notices":{"type":"array","items":{"type":"string"}}}}},
 "left_out":{"type":"integer","description":"Logs that were not checked, as the time was up."},
-"notice":{"type":"string","description":"What could not be checked of all logs; missing where all could."},` + memoryRecord),
+"notice":{"type":"string","description":"What could not be checked of all logs; missing where all could."},` + toolRecordSchema + `}}`),
 		Hints: reads,
 		judge: func(c toolCall) policyRequest { return judgeLog(w, c) },
 		run:   func(ctx context.Context, c toolCall) (toolResult, error) { return auditVerify(ctx, w, verifier, c) },

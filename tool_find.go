@@ -37,9 +37,7 @@ func findTools(finder func() (toolFinder, error)) []tool {
 "tool":{"type":"string","description":"Its own name there."},
 "description":{"type":"string"},"inputSchema":{"type":"object"},
 "score":{"type":"number","description":"How well it fits; comparable within one answer."}}}},
-"left_out":{"type":"integer","description":"Tools that fit too and are not shown."},
-"record":{"type":"string","description":"Where the whole result is kept if it was too long."},
-"size":{"type":"integer","description":"Bytes of the whole result."}}}`),
+"left_out":{"type":"integer","description":"Tools that fit too and are not shown."},` + toolRecordSchema + `}}`),
 		Hints: toolHints{ReadOnly: true, Idempotent: true},
 		run: func(ctx context.Context, c toolCall) (toolResult, error) {
 			f, err := finder()

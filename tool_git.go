@@ -53,7 +53,7 @@ func (g gitToolset) readTools() []tool {
 "staged":{"type":"array","description":"Changes in the index.",` + change + `},
 "changed":{"type":"array","description":"Changes in the work tree that are not staged.",` + change + `},
 "conflicts":{"type":"array","description":"Paths to be merged.",` + change + `},
-"untracked":{"type":"array","description":"Paths git does not know; a folder ends with a slash.","items":{"type":"string"}},` + procRecordSchema + `}}`),
+"untracked":{"type":"array","description":"Paths git does not know; a folder ends with a slash.","items":{"type":"string"}},` + toolRecordSchema + `}}`),
 		Hints: reads, judge: g.judge, run: g.status,
 	}, {
 		Name: "git_diff", Family: "git", Core: true,
@@ -62,7 +62,7 @@ func (g gitToolset) readTools() []tool {
 "rev":{"type":"string","minLength":1,"maxLength":%d,"description":"Revision to compare with, or two of them as A..B or A...B (default: the index)."},
 "staged":{"type":"boolean","description":"What is staged, against rev or the last commit."},
 %s,"stat":{"type":"boolean","description":"Only the files with their counts of lines."}}}`, gitMaxRev, path)),
-		Output: json.RawMessage(`{"type":"object","properties":{` + gitFilesSchema + `,"truncated":{"type":"boolean","description":"The diff was too long and its rest is missing."},` + procRecordSchema + `}}`),
+		Output: json.RawMessage(`{"type":"object","properties":{` + gitFilesSchema + `,"truncated":{"type":"boolean","description":"The diff was too long and its rest is missing."},` + toolRecordSchema + `}}`),
 		Hints:  reads, judge: g.judge, run: g.diff,
 	}, {
 		Name: "git_log", Family: "git",
@@ -77,7 +77,7 @@ func (g gitToolset) readTools() []tool {
 		Output: json.RawMessage(`{"type":"object","properties":{
 "commits":{"type":"array","description":"Newest first.","items":{"type":"object","properties":{"hash":{"type":"string"},"parents":{"type":"array","items":{"type":"string"}},
 "author":{"type":"string"},"email":{"type":"string"},"date":{"type":"string"},"refs":{"type":"string"},"subject":{"type":"string"},"body":{"type":"string"}}}},
-"more":{"type":"boolean","description":"There are further commits."},` + gitFilesSchema + `,"truncated":{"type":"boolean","description":"The patch was too long and its rest is missing."},` + procRecordSchema + `}}`),
+"more":{"type":"boolean","description":"There are further commits."},` + gitFilesSchema + `,"truncated":{"type":"boolean","description":"The patch was too long and its rest is missing."},` + toolRecordSchema + `}}`),
 		Hints: reads, judge: g.judge, run: g.log,
 	}}
 }

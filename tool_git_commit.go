@@ -31,7 +31,7 @@ func gitTools(w workspace, environ func() []string, goos string, now func() time
 "all":{"type":"boolean","description":"Stage every change below the workspace root first, new files too; what git ignores stays out."}}}`, gitMaxMessage, gitMaxPaths)),
 		Output: json.RawMessage(`{"type":"object","properties":{
 "commit":{"type":"string","description":"Hash of the new commit."},"branch":{"type":"string","description":"Missing where no branch is checked out."},` + gitFilesSchema + `,
-"output":{"type":"array","description":"What hooks said.","items":{"type":"object","properties":{"stream":{"type":"string"},"text":{"type":"string"}}}},` + procRecordSchema + `}}`),
+"output":{"type":"array","description":"What hooks said.","items":{"type":"object","properties":{"stream":{"type":"string"},"text":{"type":"string"}}}},` + toolRecordSchema + `}}`),
 		Hints: toolHints{Destructive: true}, judge: g.judgeCommit, run: g.commit,
 	})
 }

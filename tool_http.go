@@ -68,9 +68,7 @@ const httpOutput = `{"type":"object","properties":{
 "headers":{"type":"object","description":"Headers of the answer that matter to a caller."},
 "path":{"type":"string","description":"The file that the answer was saved to."},
 "sha256":{"type":"string","description":"SHA-256 of the answer, where it was saved or checked."},
-"change":{"type":"string","description":"Id of the change for file_undo."},
-"record":{"type":"string","description":"Where the whole result is kept if it was too long."},
-"size":{"type":"integer","description":"Bytes of the whole result."}}}`
+"change":{"type":"string","description":"Id of the change for file_undo."},` + toolRecordSchema + `}}`
 
 type httpArgs struct {
 	Method   string

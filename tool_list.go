@@ -66,9 +66,7 @@ func pathTools(w workspace, now func() time.Time) []tool {
 const listOutput = `
 "skipped_ignored":{"type":"integer","description":"Files and folders that git ignores."},
 "unreadable":{"type":"integer","description":"Folders that could not be read."},
-"incomplete":{"type":"boolean","description":"A limit of time or number came before the end."},
-"record":{"type":"string","description":"Where the whole result is kept if it was too long."},
-"size":{"type":"integer","description":"Bytes of the whole result."}}}`
+"incomplete":{"type":"boolean","description":"A limit of time or number came before the end."},` + toolRecordSchema + `}}`
 
 // listEntry is one path as both tools tell it.
 type listEntry struct {

@@ -16,11 +16,6 @@ const (
 	memoryMaxLimit = 50 // the most that it may say
 )
 
-// memoryRecord ends the outputSchemas of the tools over the vault.
-const memoryRecord = `
-"record":{"type":"string","description":"Where the whole result is kept if it was too long."},
-"size":{"type":"integer","description":"Bytes of the whole result."}}}`
-
 // memoryFields are what a result says of one memory.
 const memoryFields = `
 "id":{"type":"string"},"key":{"type":"string","description":"Missing where it has none."},"text":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}},
@@ -44,7 +39,7 @@ func memoryTools(v func(context.Context) (*vault, error), redact func(string) st
 "key":{"type":"string","minLength":1,"maxLength":%d,"description":"A short name under which it is kept and replaced; case does not matter (default: none, and it gets an id)."},
 "tags":{"type":"array","maxItems":%d,"items":{"type":"string","minLength":1,"maxLength":%d},"description":"Words to find it by; without them a key keeps those it has."}}}`, memoryTextMax, memoryKeyMax, memoryTagsMax, memoryTagMax)),
 		Output: json.RawMessage(`{"type":"object","properties":{
-"state":{"type":"string","description":"saved, changed or unchanged."},` + memoryFields + `,` + memoryRecord),
+"state":{"type":"string","description":"saved, changed or unchanged."},` + memoryFields + `,` + toolRecordSchema + `}}`),
 		Hints: toolHints{Idempotent: true}, run: m.save,
 	}, {
 		Name: "memory_search", Family: "memory",
@@ -55,14 +50,14 @@ func memoryTools(v func(context.Context) (*vault, error), redact func(string) st
 "limit":{"type":"integer","minimum":1,"maximum":%d,"description":"Memories to show at most (default %d)."}}}`, memoryTagsMax, memoryTagMax, memoryMaxLimit, memoryLimit)),
 		Output: json.RawMessage(`{"type":"object","properties":{
 "memories":{"type":"array","description":"What fits, best first.","items":{"type":"object","properties":{` + memoryFields + `}}},
-"left_out":{"type":"integer","description":"Memories that fit too and are not shown."},` + memoryRecord),
+"left_out":{"type":"integer","description":"Memories that fit too and are not shown."},` + toolRecordSchema + `}}`),
 		Hints: toolHints{ReadOnly: true, Idempotent: true}, run: m.search,
 	}, {
 		Name: "memory_delete", Family: "memory",
 		Description: "Forget a memory, with all its earlier texts.",
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","additionalProperties":false,"required":["id"],"properties":{
 "id":{"type":"string","minLength":1,"maxLength":%d,"description":"The id of the memory, such as m-7k2m, or its key."}}}`, memoryKeyMax)),
-		Output: json.RawMessage(`{"type":"object","properties":{` + memoryFields + `,` + memoryRecord),
+		Output: json.RawMessage(`{"type":"object","properties":{` + memoryFields + `,` + toolRecordSchema + `}}`),
 		Hints:  toolHints{Destructive: true, Idempotent: true}, run: m.delete,
 	}}
 }

@@ -31,9 +31,7 @@ func modelTools(list modelLister) []tool {
 "context":{"type":"integer","description":"Its window in tokens; missing where it is not known."},
 "in_use":{"type":"boolean"},
 "problem":{"type":"string","description":"Why it cannot be used now."}}}},
-"left_out":{"type":"integer","description":"Models that are not shown."},
-"record":{"type":"string","description":"Where the whole result is kept if it was too long."},
-"size":{"type":"integer","description":"Bytes of the whole result."}}}`),
+"left_out":{"type":"integer","description":"Models that are not shown."},` + toolRecordSchema + `}}`),
 		Hints: toolHints{ReadOnly: true, Idempotent: true},
 		run:   func(ctx context.Context, c toolCall) (toolResult, error) { return modelList(ctx, list, c) },
 	}}

@@ -34,9 +34,7 @@ const fileOutput = `{"type":"object","properties":{
 "dry_run":{"type":"boolean","description":"Nothing was changed; this is what would be."},
 "files":{"type":"array","description":"Each file that changed.","items":{"type":"object","properties":{
 "path":{"type":"string"},"to":{"type":"string"},"action":{"type":"string"},"added":{"type":"integer"},"removed":{"type":"integer"},"bytes":{"type":"integer"},"sha256":{"type":"string"}}}},
-"notes":{"type":"array","description":"What else there is to know.","items":{"type":"string"}},
-"record":{"type":"string","description":"Where the whole result is kept if it was too long."},
-"size":{"type":"integer","description":"Bytes of the whole result."}}}`
+"notes":{"type":"array","description":"What else there is to know.","items":{"type":"string"}},` + toolRecordSchema + `}}`
 
 // showPath is a path as results and diffs have it: relative to the root where it lies in it.
 func (f *fileChanger) showPath(abs string) string { return f.workspace.at(abs).Rel }

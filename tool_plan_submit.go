@@ -37,7 +37,7 @@ func planSubmitTools(r planReviewer, agreed func(call string) (string, error)) [
 "reason":{"type":"string","description":"Why not."},
 "plan":{"type":"string","description":"The plan as the person changed it."},
 "mode":{"type":"string","description":"What the permission mode is now, if it changed."},
-` + procRecordSchema + `}}`),
+` + toolRecordSchema + `}}`),
 		Hints:      toolHints{Stateful: true},
 		unattended: func(c toolCall) bool { return r == nil || c.served() },
 		run: func(ctx context.Context, c toolCall) (toolResult, error) {

@@ -28,9 +28,7 @@ func policyTools(foreseer func() (policyForeseer, error)) []tool {
 "reason":{"type":"string","description":"Why, in one clause."},
 "hint":{"type":"string","description":"What would allow just this call."},
 "digest":{"type":"string","description":"The payload digest, SHA-256 in hex."},
-"mode":{"type":"string","description":"The permission mode in force."},
-"record":{"type":"string","description":"Where the whole result is kept if it was too long."},
-"size":{"type":"integer","description":"Bytes of the whole result."}}}`),
+"mode":{"type":"string","description":"The permission mode in force."},` + toolRecordSchema + `}}`),
 		Hints: toolHints{ReadOnly: true, Idempotent: true},
 		run: func(ctx context.Context, c toolCall) (toolResult, error) {
 			f, err := foreseer()

@@ -37,13 +37,10 @@ const procInfoSchema = `"id":{"type":"string","description":"Id for the other pr
 "ran_ms":{"type":"integer","description":"Milliseconds until now, or until it ended."},
 "bytes":{"type":"integer","description":"Bytes of output since the start."}`
 
-const procRecordSchema = `"record":{"type":"string","description":"Where the whole result is kept if it was too long."},
-"size":{"type":"integer","description":"Bytes of the whole result."}`
-
 // procTools gives the tools over m. Commands run in w with the variables of environ; redact says what is masked.
 func procTools(m *procManager, w workspace, environ func() []string, goos string, redact func(string) string) []tool {
 	p := procToolset{m, newShellRunner(w, environ, goos), redact}
-	info := json.RawMessage(`{"type":"object","properties":{` + procInfoSchema + "," + procRecordSchema + `}}`)
+	info := json.RawMessage(`{"type":"object","properties":{` + procInfoSchema + "," + toolRecordSchema + `}}`)
 	const id = `"id":{"type":"string","minLength":1,"maxLength":40,"description":"Id that proc_start gave, such as p-1."}`
 	return []tool{{
 		Name: "proc_start", Family: "proc", Core: true,
@@ -68,7 +65,7 @@ func procTools(m *procManager, w workspace, environ func() []string, goos string
 "cursor":{"type":"integer","description":"Cursor for the next proc_read."},
 "more":{"type":"integer","description":"Bytes behind the cursor that are there already."},
 "lost":{"type":"integer","description":"Bytes that were asked for and are no longer kept."},
-"found":{"type":"boolean","description":"The text of until has come."},` + procRecordSchema + `}}`),
+"found":{"type":"boolean","description":"The text of until has come."},` + toolRecordSchema + `}}`),
 		Hints: toolHints{ReadOnly: true, Idempotent: true, Stateful: true}, run: p.read,
 	}, {
 		Name: "proc_write", Family: "proc",
@@ -76,13 +73,13 @@ func procTools(m *procManager, w workspace, environ func() []string, goos string
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","additionalProperties":false,"required":["id"],"properties":{%s,
 "text":{"type":"string","maxLength":%d,"description":"Text to send as it is; end a line with a line end."},
 "close":{"type":"boolean","description":"Close standard input afterwards."}}}`, id, shellMaxStdin)),
-		Output: json.RawMessage(`{"type":"object","properties":{"id":{"type":"string"},"sent":{"type":"integer","description":"Bytes sent."},"closed":{"type":"boolean"},` + procRecordSchema + `}}`),
+		Output: json.RawMessage(`{"type":"object","properties":{"id":{"type":"string"},"sent":{"type":"integer","description":"Bytes sent."},"closed":{"type":"boolean"},` + toolRecordSchema + `}}`),
 		Hints:  toolHints{Destructive: true, Stateful: true}, run: p.write,
 	}, {
 		Name: "proc_list", Family: "proc",
 		Description: "List the background commands and agents of this tai with state, age and exit status, also those that ended lately.",
 		Schema:      json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{}}`),
-		Output:      json.RawMessage(`{"type":"object","properties":{"processes":{"type":"array","description":"Oldest first.","items":{"type":"object","properties":{` + procInfoSchema + `}}},` + procRecordSchema + `}}`),
+		Output:      json.RawMessage(`{"type":"object","properties":{"processes":{"type":"array","description":"Oldest first.","items":{"type":"object","properties":{` + procInfoSchema + `}}},` + toolRecordSchema + `}}`),
 		Hints:       toolHints{ReadOnly: true, Idempotent: true, Stateful: true}, run: p.list,
 	}, {
 		Name: "proc_stop", Family: "proc",

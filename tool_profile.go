@@ -76,7 +76,7 @@ func profileTools(d profileDesk) []tool {
 "mode":{"type":"string","description":"The permission mode of this run, in every profile."},
 "limits":{"type":"array","description":"Tools whose calls are limited in this workspace.","items":{"type":"object","properties":{"tool":{"type":"string"},"calls":{"type":"integer"},"per_s":{"type":"number","description":"Seconds."}}}},
 "left_out":{"type":"integer"},
-` + procRecordSchema + `}}`),
+` + toolRecordSchema + `}}`),
 		Hints: toolHints{ReadOnly: true, Idempotent: true},
 		run:   d.list,
 	}, {
@@ -84,7 +84,7 @@ func profileTools(d profileDesk) []tool {
 		Description: "Switch this session to another profile: from the next step on the tools of the MCP servers enabled there are offered. Other sessions and the stored choice stay as they are.",
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","additionalProperties":false,"required":["name"],"properties":{
 "name":{"type":"string","minLength":1,"maxLength":%d,"description":"The profile to switch to."}}}`, profileNameMax)),
-		Output: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"},"before":{"type":"string","description":"The profile until now."},` + servers + `,` + procRecordSchema + `}}`),
+		Output: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"},"before":{"type":"string","description":"The profile until now."},` + servers + `,` + toolRecordSchema + `}}`),
 		Hints:  toolHints{Destructive: true, Idempotent: true, Stateful: true},
 		judge:  func(toolCall) policyRequest { return policyRequest{Destructive: true, Exact: true} },
 		run:    d.switchTo,

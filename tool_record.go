@@ -67,7 +67,7 @@ func recordTools(d recordDesk) []tool {
 "session":{"type":"string"},"size":{"type":"integer","description":"Bytes."},"sha256":{"type":"string"},"created":{"type":"string"},"binary":{"type":"boolean"}}}},
 "total":{"type":"integer","description":"All records that match."},
 "left_out":{"type":"integer","description":"Records that match and are not shown."},
-` + procRecordSchema + `}}`),
+` + toolRecordSchema + `}}`),
 		Hints: toolHints{ReadOnly: true, Idempotent: true},
 		run:   d.list,
 	}, {
@@ -94,7 +94,7 @@ func recordTools(d recordDesk) []tool {
 "matching_lines":{"type":"integer","description":"All matching lines, shown or not."},
 "lines":{"type":"integer","description":"Lines that were searched."},
 "incomplete":{"type":"boolean","description":"A bound of time or size came before the end."},
-` + procRecordSchema + `}}`),
+` + toolRecordSchema + `}}`),
 		Hints: toolHints{ReadOnly: true, Idempotent: true},
 		run:   func(ctx context.Context, c toolCall) (toolResult, error) { return d.search(ctx, c, searchTime) },
 	}}

@@ -51,9 +51,7 @@ func searchTools(w workspace) []tool {
 "skipped_ignored":{"type":"integer","description":"Files and folders that git ignores."},
 "skipped_large":{"type":"integer","description":"Files over the size limit."},
 "skipped_unreadable":{"type":"integer","description":"Files and folders that could not be read."},
-"incomplete":{"type":"boolean","description":"The time limit came before the end."},
-"record":{"type":"string","description":"Where the whole result is kept if it was too long."},
-"size":{"type":"integer","description":"Bytes of the whole result."}}}`),
+"incomplete":{"type":"boolean","description":"The time limit came before the end."},` + toolRecordSchema + `}}`),
 		Hints: toolHints{ReadOnly: true, Idempotent: true},
 		judge: func(c toolCall) policyRequest { return judgePath(w, c) },
 		run: func(ctx context.Context, c toolCall) (toolResult, error) {

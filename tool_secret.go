@@ -144,7 +144,7 @@ func dropSecret(ctx context.Context, v *vault, name string) (users string, err e
 // secretTools gives secret_list, secret_set and secret_delete.
 func secretTools(d secretDesk) []tool {
 	name := fmt.Sprintf(`"name":{"type":"string","minLength":1,"maxLength":%d,"description":"The secret's name: a letter or _, then letters, digits, _ . and -."}`, secretNameMax)
-	named := `{"type":"object","properties":{"name":{"type":"string"},"state":{"type":"string","description":"stored, replaced or deleted."},"warning":{"type":"string"},` + procRecordSchema + `}}`
+	named := `{"type":"object","properties":{"name":{"type":"string"},"state":{"type":"string","description":"stored, replaced or deleted."},"warning":{"type":"string"},` + toolRecordSchema + `}}`
 	return []tool{{
 		Name: "secret_list", Family: "secrets",
 		Description: "List the names of stored secrets: when each was set and which servers and models use it. Never a value.",
@@ -153,7 +153,7 @@ func secretTools(d secretDesk) []tool {
 "secrets":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"profile":{"type":"string","description":"Empty but for tokens of a login."},"created":{"type":"string"},"updated":{"type":"string"},
 "servers":{"type":"array","description":"Servers that refer to it; missing where the vault is locked.","items":{"type":"string"}},"models":{"type":"array","description":"Models whose key it is.","items":{"type":"string"}}}}},
 "left_out":{"type":"integer","description":"Secrets that are not shown."},
-` + procRecordSchema + `}}`),
+` + toolRecordSchema + `}}`),
 		Hints: toolHints{ReadOnly: true, Idempotent: true},
 		run:   func(ctx context.Context, _ toolCall) (toolResult, error) { return d.list(ctx) },
 	}, {

@@ -36,7 +36,7 @@ func sessionTools(v func(context.Context) (*vault, error)) []tool {
 "session":{"type":"string"},"title":{"type":"string"},"root":{"type":"string","description":"The workspace."},"parent":{"type":"string","description":"The session that started this one, if any."},
 "turn":{"type":"integer","description":"As session_read counts."},"message":{"type":"integer"},"role":{"type":"string","description":"user, assistant or tool."},"time":{"type":"string"},"text":{"type":"string","description":"Around the words."}}}},
 "left_out":{"type":"integer","description":"Messages that fit too and are not shown."},
-"more":{"type":"boolean","description":"Older ones may fit that were not looked at."},` + memoryRecord),
+"more":{"type":"boolean","description":"Older ones may fit that were not looked at."},` + toolRecordSchema + `}}`),
 		Hints: reads, run: func(ctx context.Context, c toolCall) (toolResult, error) { return sessionSearch(ctx, v, c) },
 	}, {
 		Name: "session_read", Family: "sessions",
@@ -53,7 +53,7 @@ func sessionTools(v func(context.Context) (*vault, error)) []tool {
 "text":{"type":"string"},"bytes":{"type":"integer","description":"Of the whole text, where it was cut."},"error":{"type":"boolean","description":"The tool failed."},
 "calls":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"string","description":"As the model sent them, cut where they are long."}}}}}}},
 "next":{"type":"integer","description":"The turn to go on from; missing at the end."},
-"left_out":{"type":"integer","description":"Messages of the last turn shown that are left out."},` + memoryRecord),
+"left_out":{"type":"integer","description":"Messages of the last turn shown that are left out."},` + toolRecordSchema + `}}`),
 		Hints: reads, run: func(ctx context.Context, c toolCall) (toolResult, error) { return sessionRead(ctx, v, c) },
 	}}
 }

@@ -58,9 +58,7 @@ func shellResultSchema() json.RawMessage {
 "timed_out":{"type":"boolean","description":"It was ended at the time limit."},
 "duration_ms":{"type":"integer","description":"How long it ran."},
 "output":{"type":"array","description":"Output in the order it came.","items":{"type":"object","properties":{"stream":{"type":"string"},"text":{"type":"string"}}}},
-"left_out":{"type":"integer","description":"Bytes of output left out in the middle."},
-"record":{"type":"string","description":"Where the whole result is kept if it was too long."},
-"size":{"type":"integer","description":"Bytes of the whole result."}}}`)
+"left_out":{"type":"integer","description":"Bytes of output left out in the middle."},` + toolRecordSchema + `}}`)
 }
 
 type shellRunner struct {

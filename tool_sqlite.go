@@ -42,9 +42,7 @@ func sqliteTools(d dataFiles) []tool {
 "statements":{"type":"integer","description":"Statements that were run."},
 "changed":{"type":"integer","description":"Rows that were inserted, updated or deleted, those of triggers and foreign keys too."},
 "last_insert_id":{"type":"integer","description":"The rowid of the last row inserted; missing without one."},
-"created":{"type":"boolean","description":"The file was made."},
-"record":{"type":"string","description":"Where the whole result is kept if it was too long."},
-"size":{"type":"integer","description":"Bytes of the whole result."}}}`),
+"created":{"type":"boolean","description":"The file was made."},` + toolRecordSchema + `}}`),
 		Hints: toolHints{Destructive: true},
 		judge: func(c toolCall) policyRequest {
 			req := judgePath(d.guard.workspace, c)

@@ -70,7 +70,7 @@ func sysTools(w workspace, environ func() []string, goos, home string, now func(
 "tools":{"type":"object","properties":{"found":{"type":"object","description":"Programs and their paths.","additionalProperties":{"type":"string"}},"missing":{"type":"array","items":{"type":"string"}}}},
 "env":{"type":"object","properties":{"names":{"type":"array","items":{"type":"string"}},"left_out":{"type":"integer"}}},
 "tai":{"type":"object","properties":{"version":{"type":"string"},"model":{"type":"string"},"mode":{"type":"string"},"profile":{"type":"string"},"root":{"type":"string"},"home":{"type":"string"},
-"servers":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"transport":{"type":"string"},"enabled":{"type":"boolean"}}}},"notes":{"type":"array","items":{"type":"string"}}}},` + procRecordSchema + `}}`),
+"servers":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"transport":{"type":"string"},"enabled":{"type":"boolean"}}}},"notes":{"type":"array","items":{"type":"string"}}}},` + toolRecordSchema + `}}`),
 		Hints: toolHints{ReadOnly: true, Idempotent: true},
 		run:   s.run,
 	}}

@@ -41,7 +41,7 @@ func todoTools() []tool {
 		Output: json.RawMessage(`{"type":"object","properties":{
 "items":{"type":"array","items":{"type":"object","properties":{"text":{"type":"string"},"status":{"type":"string"}}}},
 "done":{"type":"integer","description":"Items that are done."},"total":{"type":"integer"},
-` + procRecordSchema + `}}`),
+` + toolRecordSchema + `}}`),
 		Hints: toolHints{Idempotent: true, Stateful: true},
 		run:   todoWrite,
 	}}

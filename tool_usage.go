@@ -86,7 +86,7 @@ func usageTools(s usageSource) []tool {
 "by":{"type":"string"},"since":{"type":"string"},
 "rows":{"type":"array","description":"What used most first.","items":{"type":"object","properties":{` + line + `}}},
 "total":{"type":"object","description":"Of all rows, shown or not.","properties":{` + line + `}},
-"left_out":{"type":"integer","description":"Rows that are not shown."},"notes":{"type":"array","items":{"type":"string"}},` + memoryRecord),
+"left_out":{"type":"integer","description":"Rows that are not shown."},"notes":{"type":"array","items":{"type":"string"}},` + toolRecordSchema + `}}`),
 		Hints: toolHints{ReadOnly: true, Idempotent: true},
 		run: func(ctx context.Context, c toolCall) (toolResult, error) {
 			var args struct{ By, Since string }

@@ -30,6 +30,10 @@ const (
 	originMCP  = "mcp"
 )
 
+// toolRecordSchema are the properties that every outputSchema has room for: what is left of a structured result that spilled.
+const toolRecordSchema = `"record":{"type":"string","description":"Where the whole result is kept if it was too long."},
+"size":{"type":"integer","description":"Bytes of the whole result."}`
+
 // toolHints are the annotations of a tool (MCP 2025-11-25, Tools). Destructive decides whether the policy asks.
 type toolHints struct{ ReadOnly, Destructive, Idempotent, Stateful bool }
 
