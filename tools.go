@@ -64,12 +64,6 @@ type tool struct {
 	unattended func(c toolCall) bool
 }
 
-// Origins of the calls that tai serves to others.
-const (
-	originHTTP = "http"
-	originMCP  = "mcp"
-)
-
 // toolCall is one call on its way. ID and Parent are ids of the run log; an empty ID is filled in.
 type toolCall struct {
 	ID, Parent string
@@ -100,9 +94,6 @@ type toolSpent struct {
 	Usage        chatUsage
 	Steps, Given int
 }
-
-// served reports a call that came in over MCP: no person sits behind it.
-func (c toolCall) served() bool { return c.Origin == originHTTP || c.Origin == originMCP }
 
 // profileKey is where a context carries the profile that calls under it work in.
 type profileKey struct{}
