@@ -22,7 +22,7 @@ var layerOf = map[string]float64{
 	"vault_file_unix.go": 0.0, "vault_file_windows.go": 0.0, "vault_schema.go": 0.4, "vault_file.go": 0.3,
 	"vault.go": 1.0, "mcp_stdio.go": 1.0, "mcp_http.go": 1.0, "chat.go": 1.0,
 	"vault_records.go": 1.1, "vault_secrets.go": 1.1, "vault_sessions.go": 1.1,
-	"vault_mcp.go": 2.0, "mcp_client.go": 2.0, "audit.go": 2.0, "shell.go": 2.0, "shell_parse.go": 1.8, "shell_scripts.go": 1.85, "shell_tables.go": 1.87, "shell_programs.go": 1.9, "shell_outside.go": 1.95, "shell_below.go": 1.9,
+	"vault_mcp.go": 2.0, "mcp_client.go": 2.0, "audit.go": 2.0, "shell.go": 2.0, "shell_parse.go": 1.8, "shell_scripts.go": 1.85, "shell_tables.go": 1.87, "shell_programs.go": 1.9, "shell_outside.go": 1.95, "shell_below.go": 1.9, "shell_git.go": 1.85,
 	"expand.go": 3.0, "normalize_json.go": 3.05, "normalize_name.go": 3.05, "normalize_text.go": 3.1, "normalize_fields.go": 3.1,
 	"normalize_entry.go": 3.2, "normalize_registry.go": 3.25, "normalize_find.go": 3.3, "normalize.go": 3.4,
 	"policy.go": 2.1, "policy_consent.go": 2.05, "policy_diff.go": 2.0, "policy_presets.go": 2.06,

@@ -1,5 +1,5 @@
-// This file looks below the folders that a reading command searches whole, where the line alone does not say which files are read, and gives the
-// surroundings in which git runs nothing that a folder brings along. It reads names, never contents.
+// This file looks below the folders that a reading command searches whole, where the line alone does not say which files are read.
+// It reads names, never contents.
 package main
 
 import (
@@ -86,10 +86,14 @@ func shellSearches(words []string) (hidden, recursive bool) {
 	return true, recursive && !narrow
 }
 
-// credentialBelow gives the first file below dir with a usual name of credentials, or dir when it has more entries than left. Links are not followed,
-// as no reading command does; what packages bring along is passed over.
+// credentialBelow gives the first file below dir with a usual name of credentials, or dir when it has more entries than left. Links below it are not
+// followed, as no reading command does, but dir itself may be one; what packages bring along is passed over.
 func credentialBelow(dir string, hidden bool, left *int) (found string) {
-	err := filepath.WalkDir(dir, func(at string, e fs.DirEntry, err error) error {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return ""
+	}
+	err = filepath.WalkDir(dir, func(at string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return nil // who cannot read it cannot search it
 		}
@@ -115,39 +119,4 @@ func credentialBelow(dir string, hidden bool, left *int) (found string) {
 		return dir
 	}
 	return found
-}
-
-// gitQuiet gives variables with which git starts no program that a folder names: a bare repository put into a work tree, a file-system monitor. It
-// also writes no index to note what it looked at (git-config(1): GIT_CONFIG_COUNT, safe.bareRepository, core.fsmonitor).
-func gitQuiet() []string {
-	return []string{"GIT_OPTIONAL_LOCKS=0", "GIT_CONFIG_COUNT=2", "GIT_CONFIG_KEY_0=safe.bareRepository", "GIT_CONFIG_VALUE_0=explicit", "GIT_CONFIG_KEY_1=core.fsmonitor", "GIT_CONFIG_VALUE_1=false"}
-}
-
-// gitConfigMax bounds the bytes of a repository's configuration that are looked at; a longer one could name anything.
-const gitConfigMax = 256 << 10
-
-// gitRunsPrograms gives the configuration of the repository that dir lies in if it names a program, or a further file, that git would use while it
-// only shows something; "" otherwise. git does not bring such a file along with a clone, an archive may.
-func gitRunsPrograms(dir string) string {
-	for {
-		for _, name := range []string{"config", "config.worktree"} {
-			file := filepath.Join(dir, ".git", name)
-			info, err := os.Stat(file)
-			if err != nil {
-				continue
-			}
-			b, err := os.ReadFile(file)
-			if err != nil || info.Size() > gitConfigMax || !info.Mode().IsRegular() {
-				return file
-			}
-			text := strings.ToLower(string(b))
-			if slices.ContainsFunc([]string{"external", "textconv", "include", "program", "showsignature", "[filter", "[gpg", "worktree =", "worktree="}, func(key string) bool { return strings.Contains(text, key) }) {
-				return file
-			}
-		}
-		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil || filepath.Dir(dir) == dir {
-			return ""
-		}
-		dir = filepath.Dir(dir)
-	}
 }

@@ -109,7 +109,7 @@ func (sc shellScope) leads(p string, dirs []string) bool {
 		return false
 	case p[0] == '~':
 		return true
-	case slices.Contains(strings.Split(p, "/"), ".tai"):
+	case slices.ContainsFunc(strings.Split(p, "/"), shellOwn):
 		return true
 	case path.IsAbs(p):
 		return !shellDevice(p) && !sc.inside(path.Clean(p))
@@ -130,7 +130,15 @@ func shellDevice(p string) bool {
 	case "/dev/null", "/dev/zero", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/random", "/dev/urandom", "/dev/full":
 		return true
 	}
-	return strings.HasPrefix(p, "/dev/fd/")
+	fd, ok := strings.CutPrefix(p, "/dev/fd/")
+	return ok && shellDigits(fd)
+}
+
+// shellOwn reports a component that is, or as a pattern could be, the name of tai's own folder where letters' case may not count.
+func shellOwn(part string) bool {
+	part = strings.ToLower(part)
+	fits, err := path.Match(part, ".tai")
+	return part == ".tai" || strings.HasPrefix(part, ".") && fits && err == nil
 }
 
 // shellPathWords gives the words of a command that may be paths. Scripts, patterns and texts, which may look like one, are left out; the

@@ -51,6 +51,12 @@ func (p *shellParser) check() error {
 	case strings.IndexByte(p.s, 0) >= 0:
 		return errors.New("it holds a zero byte")
 	}
+	for i := 1; i < len(p.s); i++ {
+		if p.s[i-1] >= 0x80 && (p.s[i] == '\\' || p.s[i] == '|') { // bash takes both for one character where the locale is GBK, Big5 or Shift JIS
+			p.mark("a character in which some shells see other ones")
+			break
+		}
+	}
 	return nil
 }
 

@@ -93,6 +93,9 @@ func (sc shellScope) judgeArgs(name string, prog shellProgram, args []shellWord)
 					return fmt.Sprintf("an option of %s holds a pattern", name)
 				}
 			}
+			if name == "git" && gitSigned(text) {
+				return "a format of git for which it checks signatures"
+			}
 			if name == "rg" && !rgGlobReads(text, args[min(i, len(args)-1)].text) {
 				return "a glob of rg that could take in hidden files or credentials"
 			}
@@ -104,6 +107,8 @@ func (sc shellScope) judgeArgs(name string, prog shellProgram, args []shellWord)
 		switch {
 		case args[i].glob && (prog.operands > 0 || !prog.globs && strings.IndexByte("*?[", text[0]) >= 0 && !(prog.suffix && globForSuffix(text))):
 			return "a pattern whose files could be read as more: " + clip(text, 80) // a file may be named like an option
+		case name == "strings" && text != "" && text[0] == '@': // a file of further arguments
+			return fmt.Sprintf("operand %s of strings", clip(text, 80))
 		case prog.prefix != "" && !strings.HasPrefix(text, prog.prefix):
 			return fmt.Sprintf("operand %s of %s", clip(text, 80), name)
 		case pattern:
@@ -169,6 +174,11 @@ func gitOperand(w *shellWord) string {
 	return ""
 }
 
+// gitSigned reports an option with a format for which git starts gpg, which may write and fetch keys.
+func gitSigned(option string) bool {
+	return strings.HasPrefix(option, "--") && (strings.Contains(option, "%G") || strings.Contains(option, "signature") && !strings.HasPrefix(option, "--grep="))
+}
+
 // option reports whether an option is on the program's list and whether its value is the next word. Long names must be
 // spelled out: an abbreviation could be another program's wider one.
 func (pr shellProgram) option(text string) (takesNext, ok bool) {
@@ -189,6 +199,8 @@ func (pr shellProgram) option(text string) (takesNext, ok bool) {
 	}
 	for i := 1; i < len(text); i++ {
 		switch {
+		case strings.IndexByte(pr.values, text[i]) >= 0 && pr.bundles && i < len(text)-1: // the letters behind it are options, too
+			return false, shellDigits(text[i+1:])
 		case strings.IndexByte(pr.values, text[i]) >= 0:
 			return i == len(text)-1, true
 		case strings.IndexByte(pr.flags, text[i]) < 0:
@@ -280,7 +292,13 @@ func (sc shellScope) judgeTest(name string, args []shellWord) string {
 		}
 		args = args[:len(args)-1]
 	}
+	counts := slices.ContainsFunc(args, func(w shellWord) bool {
+		return slices.Contains([]string{"-eq", "-ne", "-lt", "-le", "-gt", "-ge"}, w.text)
+	})
 	for _, w := range args {
+		if counts && !numberReads(w.text) {
+			return name + " with " + clip(w.text, 80) + " as a number"
+		}
 		switch w.text {
 		case "-f", "-d", "-e", "-r", "-w", "-x", "-s", "-L", "-h", "-n", "-z", "!", "=", "!=", "-a", "-o", "-eq", "-ne", "-lt", "-le", "-gt", "-ge":
 			continue
@@ -307,6 +325,9 @@ func (sc shellScope) judgeSpecial(name string, args []shellWord) (why string, kn
 	case name == "printf":
 		if len(args) == 0 || args[0].glob || !printfReads(args[0].text) {
 			return "the format of printf is not known to only print", true
+		}
+		if printfCounts(args[0].text) && slices.ContainsFunc(args[1:], func(w shellWord) bool { return !numberReads(w.text) }) {
+			return "an argument of printf is not known to be a number", true
 		}
 		return sc.judgeArgs(name, shellProgram{free: true}, args[1:]), true
 	case name == "command" || name == "type":

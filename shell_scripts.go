@@ -30,8 +30,10 @@ func awkReads(program string) bool {
 	const text = `"(?:[^"\\]|\\[nt])*"`
 	const field = `(?:\$(?:[0-9]{1,4}|NF)|\$\(NF-[0-9]\)|NR|FNR|NF|FILENAME)`
 	const item = `(?:` + field + `|` + text + `|[0-9]+(?:\.[0-9]+)?|[a-z])`
-	const match = `!?/(?:[^/\\\n]|\\[^/\n])*/`
-	const test = `(?:` + match + `|(?:` + field + `|[a-z]) ?(?:==|!=|>=|<=|>|<) ?` + item + `|(?:` + field + `) ?!?~ ?/(?:[^/\\\n]|\\[^/\n])*/|NF)`
+	// awks do not agree whether a slash ends a pattern inside brackets, so that none stands there
+	const re = `/(?:[^/[\\\n]|\\[^/\n]|\[\^?(?:[^]^/[\\\n]|\[:[a-z]+:\])(?:[^]/[\\\n]|\[:[a-z]+:\])*\])*/`
+	const match = `!?` + re
+	const test = `(?:` + match + `|(?:` + field + `|[a-z]) ?(?:==|!=|>=|<=|>|<) ?` + item + `|(?:` + field + `) ?!?~ ?` + re + `|NF)`
 	const cond = test + `(?: ?(?:&&|\|\|) ?` + test + `)*`
 	const say = `printf? ?` + `(?:` + item + `(?:(?: ?[,+*/-] ?| )` + item + `)*)?`
 	const stmt = `(?:` + say + `|[a-z] ?(?:\+\+|\+= ?` + item + `|= ?` + item + `)|next)`
@@ -50,3 +52,11 @@ func jqReads(filter string) bool {
 func printfReads(format string) bool {
 	return !strings.HasPrefix(format, "-") && regexp.MustCompile(`^(?:[^%]|%%|%[-+ #0]*[0-9]*(?:\.[0-9]*)?[sdiouxXcbeEfgG])*$`).MatchString(format)
 }
+
+// printfCounts reports a format that printfReads passes and that takes a number.
+func printfCounts(format string) bool {
+	return regexp.MustCompile(`%[-+ #0-9.]*[diouxXeEfgG]`).MatchString(strings.ReplaceAll(format, "%%", ""))
+}
+
+// numberReads reports a word that a shell may take for a number: some evaluate it, and then an index in it may hold a command (zsh, ksh).
+func numberReads(word string) bool { return !strings.ContainsAny(word, "[$`") }

@@ -21,6 +21,7 @@ type shellProgram struct {
 	contents bool              // what the paths hold is shown
 	globs    bool              // none of its options is harmful, so a file named like one is not either
 	suffix   bool              // one of its options shows a file, so that of leading patterns only *.EXT will do
+	bundles  bool              // a short option takes the next word even when others follow it in its own
 	builtin  bool              // of every shell
 	free     bool              // the arguments do not matter: they are only printed
 	script   func(string) bool // the first operand is a script that must pass it
@@ -138,7 +139,7 @@ func shellFilterFor(name string) (shellProgram, bool) {
 	case "df":
 		return shellProgram{flags: "hiTklPa", long: "human-readable inodes print-type all total local", operands: any, paths: true}, true
 	case "tree":
-		return shellProgram{flags: "adfipsughDFNrtCn", values: "LIP", long: "dirsfirst noreport gitignore", operands: any, paths: true}, true
+		return shellProgram{flags: "adfipsughDFNrtCn", values: "LIP", bundles: true, long: "dirsfirst noreport gitignore", operands: any, paths: true}, true
 	case "basename", "dirname":
 		return shellProgram{operands: any}, true
 	case "diff", "cmp", "comm":
