@@ -262,7 +262,7 @@ func (p *policy) judge(r *policyRequest) (d decision, ask string) {
 		}
 		r.Digest = digest
 	}
-	call := presetCall{Tool: r.Tool, Pin: r.Pin, Command: r.Command, Args: r.Args}
+	call := presetCall{Tool: r.Tool, Pin: r.Pin, Command: r.Command, Root: p.cfg.Root, Args: r.Args}
 	if r.Command != "" {
 		call.Shell = classifyShell(r.Command, shellScope{Root: p.cfg.Root, Dir: r.Dir})
 		if out := call.Shell.Outside; out != "" && !r.Outside {

@@ -109,19 +109,50 @@ type preset struct {
 // it was judged to be.
 type presetCall struct {
 	Tool, Pin, Command string
+	Root               string // of the workspace, "" if there is none
 	Args               json.RawMessage
 	Shell              shellVerdict
 }
 
-// denies reports whether a deny preset covers the call. In doubt it does: paths also match cleaned, commands wherever they
-// stand, and a line that cannot be split is denied where any command is.
+// pathForms gives the ways to write a path that a deny may have in mind: as it stands, cleaned, from the root, absolute, and where links lead.
+func pathForms(root, value string) []string {
+	forms := []string{value, path.Clean(value)}
+	if root == "" || value == "" || len(value) > 4096 || strings.ContainsAny(value, "\x00\n") {
+		return forms
+	}
+	abs := filepath.FromSlash(value)
+	if !filepath.IsAbs(abs) {
+		abs = filepath.Join(root, abs)
+	}
+	add := func(abs string) {
+		forms = append(forms, filepath.ToSlash(abs))
+		if rel, err := filepath.Rel(root, abs); err == nil {
+			forms = append(forms, filepath.ToSlash(rel))
+		}
+	}
+	add(filepath.Clean(abs))
+	rest := ""
+	for at := filepath.Clean(abs); ; at = filepath.Dir(at) { // what is not there yet has no links
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			add(filepath.Join(real, rest))
+			return forms
+		}
+		if filepath.Dir(at) == at {
+			return forms
+		}
+		rest = filepath.Join(filepath.Base(at), rest)
+	}
+}
+
+// denies reports whether a deny preset covers the call. In doubt it does: paths also match in their other forms, commands wherever they
+// stand and words that a shell fills in whatever they may be, and a line that cannot be split is denied where any command is.
 func (ps preset) denies(c presetCall) bool {
 	if ps.Effect != "deny" || !globMatch(ps.Tool, c.Tool) {
 		return false
 	}
 	for key, pattern := range ps.Arguments {
 		value, ok := argumentString(c.Args, key)
-		if !ok || !globMatch(pattern, value) && !globMatch(pattern, path.Clean(value)) {
+		if !ok || !slices.ContainsFunc(pathForms(c.Root, value), func(form string) bool { return globMatch(pattern, form) }) {
 			return false
 		}
 	}
@@ -136,8 +167,8 @@ func (ps preset) denies(c presetCall) bool {
 		return true
 	}
 	opaque := !c.Shell.Simple
-	for _, cmd := range c.Shell.Words {
-		if shellCommandMatch(cmd, pattern) {
+	for i, cmd := range c.Shell.Words {
+		if shellCommandMatch(cmd, c.Shell.Open[i], pattern) {
 			return true
 		}
 		opaque = opaque || slices.ContainsFunc(cmd, runsText)

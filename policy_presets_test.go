@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -81,6 +82,20 @@ func TestPresetCovers(t *testing.T) {
 		{clean, presetTestCall("shell_run", command("cat <<E | sh\ngit clean\nE"), ""), false, true},
 		{clean, presetTestCall("shell_run", command(`echo "`), ""), false, true}, // a parser that fails means no
 		{clean, presetTestCall("shell_run", command("git commit -m 'git clean'"), ""), false, false},
+		{clean, presetTestCall("shell_run", command("git $(echo clean) -fd"), ""), false, true}, // what a shell fills in may be it
+		{clean, presetTestCall("shell_run", command("git -C x ${c} -fd"), ""), false, true},
+		{clean, presetTestCall("shell_run", command("A=1 $G clean"), ""), false, true},
+		{clean, presetTestCall("shell_run", command("sudo $G clean"), ""), false, true},
+		{clean, presetTestCall("shell_run", command("git cl\"$X\"ean"), ""), false, true},
+		{clean, presetTestCall("shell_run", command("git $'\\x63lean'"), ""), false, true},
+		{clean, presetTestCall("shell_run", command("{git,clean,-fd}"), ""), false, true},
+		{clean, presetTestCall("shell_run", command("git {clean,-fd}"), ""), false, true},
+		{clean, presetTestCall("shell_run", command("/usr/bin/g?t cl*"), ""), false, true},
+		{clean, presetTestCall("shell_run", command("`echo git` clean"), ""), false, true},
+		{clean, presetTestCall("shell_run", command("git commit -m \"$MSG\""), ""), false, false},
+		{clean, presetTestCall("shell_run", command("git log *.go; cat x* | grep $Y"), ""), false, false},
+		{clean, presetTestCall("shell_run", command("X='git clean'; $X -fd"), ""), false, true},
+		{clean, presetTestCall("shell_run", command("cc -c $F && echo $X clean"), ""), false, false},
 		{preset{Tool: "shell_run"}, presetTestCall("shell_run", command("rm x > y"), ""), true, true},
 		{preset{Tool: "shell_run"}, presetTestCall("shell_run", command("'"), ""), false, true},
 		{preset{Tool: "*", Command: "git"}, presetTestCall("file_read", `{}`, ""), false, false},
@@ -98,6 +113,35 @@ func TestPresetCovers(t *testing.T) {
 		}
 		if tc.ps.allows(tc.call) {
 			t.Errorf("a deny preset allows: %+v", tc.ps)
+		}
+	}
+}
+
+// ROO-02: a deny of a path holds however the path is written, and where a link leads.
+func TestPresetDeniesEveryForm(t *testing.T) {
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join(base, "w")
+	if err := errors.Join(os.MkdirAll(filepath.Join(root, "secrets"), 0o700), os.MkdirAll(filepath.Join(root, "docs"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(root, "secrets"), filepath.Join(root, "docs", "way")); err != nil {
+		t.Skip("no symbolic links here")
+	}
+	slash := filepath.ToSlash(root)
+	for _, pattern := range []string{"secrets/*", slash + "/secrets/*"} {
+		p := newPolicy(policyConfig{Mode: modeDanger, Root: root, Presets: []preset{{ID: "p-1", Effect: "deny", Tool: "file_*", Arguments: map[string]string{"path": pattern}}}})
+		for path, want := range map[string]bool{"secrets/a": true, "./secrets//a": true, "docs/../secrets/a": true, slash + "/secrets/a": true, slash + "/docs/../secrets/new/b": true, "docs/way/a": true, "docs/way/new/a": true,
+			slash + "/docs/way/a": true, "docs/a": false, "secrets2/a": false, slash + "/docs/a": false, "": false, "x\u0000": false} {
+			args, err := json.Marshal(map[string]string{"path": path})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f := p.foresee(policyRequest{Tool: "file_read", Args: args}); (f.Rule == ruleDeny+"p-1") != want {
+				t.Errorf("%s against %q: %s, want denied %v", pattern, path, f.Rule, want)
+			}
 		}
 	}
 }

@@ -18,6 +18,7 @@ type shellVerdict struct {
 	Simple   bool
 	Reason   string // why it is not reading, one clause
 	Words    [][]string
+	Open     [][]bool // for each word of Words: what it stands for is not known, a shell fills it in
 	Runs     []bool   // for each of Words: a reading command on its own
 	Outside  string   // the first written path that leads out of the root, of a command that is not reading; "" if there is none
 	Paths    []string // what may be paths in the commands that are not reading, and the targets of redirections
@@ -35,12 +36,12 @@ func classifyShell(command string, scope shellScope) shellVerdict {
 	}
 	v := shellVerdict{Parsable: true, Simple: p.special == "", Reason: p.special, Words: [][]string{}}
 	for _, cmd := range p.commands {
-		words := make([]string, len(cmd.words))
+		words, open := make([]string, len(cmd.words)), make([]bool, len(cmd.words))
 		for i, w := range cmd.words {
-			words[i] = w.text
+			words[i], open[i] = w.text, w.open || w.glob
 		}
 		why := scope.judge(cmd.words)
-		v.Words, v.Runs = append(v.Words, words), append(v.Runs, why == "")
+		v.Words, v.Open, v.Runs = append(v.Words, words), append(v.Open, open), append(v.Runs, why == "")
 		if v.Reason == "" {
 			v.Reason = why
 		}
@@ -57,25 +58,46 @@ func classifyShell(command string, scope shellScope) shellVerdict {
 
 // shellCommandMatch reports whether pattern, a program with leading arguments, stands anywhere in a command: also behind
 // wrappers (sudo, env, xargs …), with a path before the program, and with options before the arguments. It is for
-// denies, so it would rather match too much.
-func shellCommandMatch(cmd, pattern []string) bool {
+// denies, so it would rather match too much: a word that is open may be any that the pattern wants, the program where one is expected.
+func shellCommandMatch(cmd []string, open []bool, pattern []string) bool {
 	for i := range cmd {
-		if len(pattern) > 0 && path.Base(strings.ReplaceAll(cmd[i], `\`, "/")) == pattern[0] && shellArgsMatch(cmd[i+1:], pattern[1:]) {
+		if len(pattern) == 0 {
+			return false
+		}
+		name := path.Base(strings.ReplaceAll(cmd[i], `\`, "/"))
+		args, after := cmd[i+1:], open[min(i+1, len(open)):]
+		if name == pattern[0] && shellArgsMatch(args, after, pattern[1:]) {
+			return true
+		}
+		leads := i == 0 || shellWraps(argvName(cmd[0])) || shellAssignment(cmd[i-1])
+		if leads && shellMayBe(cmd, open, i, pattern[0]) && (shellSplits(cmd[i:], open[i:]) || shellArgsMatch(args, after, pattern[1:])) {
 			return true
 		}
 	}
 	return false
 }
 
+// shellMayBe reports whether an open word may stand for want: a pattern that fits it, or what is not known at all.
+func shellMayBe(words []string, open []bool, i int, want string) bool {
+	if i >= len(open) || !open[i] {
+		return false
+	}
+	if strings.ContainsAny(words[i], "*?[") && !strings.ContainsAny(words[i], "${}") {
+		fits, err := path.Match(path.Base(words[i]), want)
+		return fits || err != nil
+	}
+	return true
+}
+
 // shellArgsMatch reports whether args begin with want when options, each perhaps with a value, are passed over.
-func shellArgsMatch(args, want []string) bool {
+func shellArgsMatch(args []string, open []bool, want []string) bool {
 	for i := 0; ; i++ {
 		if len(args)-i < len(want) {
-			return false
+			return i < len(args) && len(want) > 0 && shellSplits(args[i:], open[min(i, len(open)):])
 		}
 		whole := true
 		for j, w := range want {
-			whole = whole && args[i+j] == w
+			whole = whole && (args[i+j] == w || shellMayBe(args, open, i+j, w))
 		}
 		if whole {
 			return true
@@ -87,10 +109,15 @@ func shellArgsMatch(args, want []string) bool {
 	}
 }
 
+// shellSplits reports a first word that may stand for several.
+func shellSplits(words []string, open []bool) bool {
+	return len(open) > 0 && open[0] && !strings.ContainsAny(words[0], "*?[")
+}
+
 // shellLooseMatch looks for pattern in the bare text of a command line, quotes and backslashes taken out: for lines whose
 // words do not say what runs (a shell's -c, eval, a here-document, a variable).
 func shellLooseMatch(command string, pattern []string) bool {
 	bare := strings.NewReplacer(`\`, "", `'`, "", `"`, "").Replace(command)
 	words := strings.FieldsFunc(bare, func(r rune) bool { return strings.ContainsRune(" \t\n;&|()<>`${}", r) })
-	return shellCommandMatch(words, pattern)
+	return shellCommandMatch(words, nil, pattern)
 }

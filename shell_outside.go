@@ -154,8 +154,8 @@ func shellPathWords(words []shellWord, depth int) []shellWord {
 		return words // the line may use it later
 	}
 	name, args := argvName(words[0].text), words[1:]
-	switch name {
-	case "sudo", "doas", "env", "nice", "nohup", "time", "timeout", "command", "builtin", "exec", "stdbuf", "setsid", "ionice", "busybox", "xargs", "watch":
+	switch {
+	case shellWraps(name):
 		n := slices.IndexFunc(args, func(w shellWord) bool {
 			return !strings.HasPrefix(w.text, "-") && !shellAssignment(w.text) && strings.Trim(w.text, "0123456789.smhd") != ""
 		})
@@ -163,10 +163,15 @@ func shellPathWords(words []shellWord, depth int) []shellWord {
 			return args
 		}
 		return slices.Concat(args[:n], shellPathWords(args[n:], depth+1))
-	case "sh", "bash", "zsh", "dash", "ksh", "ash", "su", "eval":
+	case slices.Contains([]string{"sh", "bash", "zsh", "dash", "ksh", "ash", "su", "eval"}, name):
 		return shellScriptPaths(name, args, depth)
 	}
 	return shellDropTexts(name, args)
+}
+
+// shellWraps names programs that run the one among their arguments.
+func shellWraps(name string) bool {
+	return slices.Contains([]string{"sudo", "doas", "env", "nice", "nohup", "time", "timeout", "command", "builtin", "exec", "stdbuf", "setsid", "ionice", "busybox", "xargs", "watch"}, name)
 }
 
 // shellScriptPaths looks into the script that a shell is given.

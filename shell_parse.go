@@ -18,6 +18,7 @@ type shellWord struct {
 	text   string
 	glob   bool // holds an unquoted * ? or [
 	quoted bool
+	open   bool // a shell fills something in that is not known: a variable, what a command prints, the parts of a brace, an escape
 }
 
 // shellClause is one command of a line: its words, the operator that ended it, and how deep in substitutions it stands.
@@ -265,7 +266,8 @@ func (p *shellParser) word() (shellWord, error) {
 		case '"':
 			w.quoted = true
 			p.i++
-			if err := p.doubleQuoted(&b); err != nil {
+			open, err := p.doubleQuoted(&b)
+			if w.open = w.open || open; err != nil {
 				return w, err
 			}
 		case '\\':
@@ -278,7 +280,8 @@ func (p *shellParser) word() (shellWord, error) {
 			}
 			p.i += 2
 		case '$', '`':
-			if err := p.expansion(&b, false); err != nil {
+			open, err := p.expansion(&b, false)
+			if w.open = w.open || open; err != nil {
 				return w, err
 			}
 		default:
@@ -287,6 +290,7 @@ func (p *shellParser) word() (shellWord, error) {
 				w.glob = true
 			case '{', '}':
 				p.mark("a brace")
+				w.open = true
 			}
 			b.WriteByte(c)
 			p.i++
@@ -297,12 +301,12 @@ func (p *shellParser) word() (shellWord, error) {
 }
 
 // doubleQuoted reads the rest of a "…" whose opening quote is behind.
-func (p *shellParser) doubleQuoted(b *strings.Builder) error {
+func (p *shellParser) doubleQuoted(b *strings.Builder) (open bool, err error) {
 	for p.i < len(p.s) {
 		switch c := p.s[p.i]; c {
 		case '"':
 			p.i++
-			return nil
+			return open, nil
 		case '\\':
 			next := p.peek(1)
 			switch {
@@ -315,52 +319,54 @@ func (p *shellParser) doubleQuoted(b *strings.Builder) error {
 			}
 			p.i += 2
 		case '$', '`':
-			if err := p.expansion(b, true); err != nil {
-				return err
+			more, err := p.expansion(b, true)
+			if open = open || more; err != nil {
+				return open, err
 			}
 		default:
 			b.WriteByte(c)
 			p.i++
 		}
 	}
-	return errors.New("a quote is not closed")
+	return open, errors.New("a quote is not closed")
 }
 
 // expansion reads what begins with $ or a backquote. Its result is unknown, so the line is not simple; commands inside are
-// collected. A $ that expands to nothing stands for itself.
-func (p *shellParser) expansion(b *strings.Builder, quoted bool) error {
+// collected. A $ that expands to nothing stands for itself and is not open.
+func (p *shellParser) expansion(b *strings.Builder, quoted bool) (open bool, err error) {
 	start := p.i
 	next := p.peek(1)
 	switch {
 	case p.s[p.i] == '`':
 		p.mark("a command substitution")
-		return p.backquoted()
+		return true, p.backquoted()
 	case next == '(':
 		p.mark("a command substitution")
 		p.i += 2
 		if p.peek(0) == '(' {
-			return p.arithmetic()
+			return true, p.arithmetic()
 		}
-		return p.list(')', p.depth+1)
+		return true, p.list(')', p.depth+1)
 	case next == '{':
 		p.mark("a variable")
-		return p.braced(b)
+		return true, p.braced(b)
 	case !quoted && next == '\'':
 		p.mark("a quote with escapes")
-		return p.ansiQuoted(b)
+		return true, p.ansiQuoted(b)
 	case !quoted && next == '"':
 		p.mark("a translated quote")
 		p.i += 2
-		return p.doubleQuoted(b)
+		_, err := p.doubleQuoted(b)
+		return true, err
 	case next == 0 || strings.IndexByte(" \t\n\"'/.,:;|&)%^]", next) >= 0:
 		b.WriteByte('$')
 		p.i++
-		return nil
+		return false, nil
 	}
 	p.mark("a variable")
 	p.i += 2
 	b.WriteString(p.s[start:p.i])
-	return nil
+	return true, nil
 }
 
 // backquoted reads `…` and the commands in it.

@@ -118,8 +118,9 @@ func TestSHL13DenyAnywhere(t *testing.T) {
 		"git status": false, "echo git-clean": false, "git commit -m 'git clean'": false, "git cleanup": false, "git log clean": false,
 	} {
 		found := false
-		for _, cmd := range classifyShell(c, shellScope{}).Words {
-			found = found || shellCommandMatch(cmd, pattern)
+		v := classifyShell(c, shellScope{})
+		for i, cmd := range v.Words {
+			found = found || shellCommandMatch(cmd, v.Open[i], pattern)
 		}
 		if found != want {
 			t.Errorf("SHL-13: %q: found %v, want %v", c, found, want)
