@@ -131,6 +131,9 @@ func (s shellRunner) leavesRoot(commands [][]string, cwd string, reading, globs 
 				path = filepath.Join(cwd, path)
 			}
 			paths := []string{path}
+			if strings.Contains(word, "..") {
+				paths = append(paths, walkedPath(cwd, word))
+			}
 			if globs && strings.ContainsAny(word, "*?[") {
 				found, err := filepath.Glob(path)
 				if err != nil && reading || len(found) > shellMaxGlob {
@@ -147,6 +150,26 @@ func (s shellRunner) leavesRoot(commands [][]string, cwd string, reading, globs 
 		}
 	}
 	return ""
+}
+
+// walkedPath gives where a path leads from dir as the system walks it: a .. behind a link is above what the link leads to.
+func walkedPath(dir, path string) string {
+	at := dir
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		at = real
+	}
+	if filepath.IsAbs(path) {
+		at = filepath.VolumeName(path) + string(filepath.Separator)
+	}
+	for name := range strings.SplitSeq(filepath.ToSlash(path[len(filepath.VolumeName(path)):]), "/") {
+		if at = filepath.Join(at, name); name == "" || name == ".." {
+			continue
+		}
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			at = real
+		}
+	}
+	return at
 }
 
 // trusted reports whether PATH finds program in a folder that neither the workspace nor everybody can write to (SHL-12). A name that is not
