@@ -49,6 +49,8 @@ func (c *console) confirm(ctx context.Context, q consent) (consentAnswer, error)
 			}
 		case ok:
 			return a, nil
+		case line != "":
+			fmt.Fprintln(c.out, consentOwn+"only one of these counts, with nothing around it")
 		}
 	}
 }

@@ -32,6 +32,7 @@ type deskTicket struct {
 	who  askerInfo
 	call chan context.Context
 	over chan struct{}
+	note string // that it waits; "" once told
 }
 
 func newDesk(c *console, show func(string), mask func(string) string) *desk {
@@ -76,7 +77,8 @@ func (d *desk) turn(ctx context.Context) (asked context.Context, done func(), er
 		}
 		return ctx, d.leave, nil
 	}
-	t := &deskTicket{who: who, call: make(chan context.Context, 1), over: make(chan struct{})}
+	t := &deskTicket{who: who, call: make(chan context.Context, 1), over: make(chan struct{}),
+		note: visibleLine(d.mask(who.Name + " has a question; it comes when your line is done, Enter is enough"))}
 	d.mu.Lock()
 	open := d.open
 	if open {
@@ -86,7 +88,6 @@ func (d *desk) turn(ctx context.Context) (asked context.Context, done func(), er
 	if !open {
 		return ctx, nil, errNobodyAsked
 	}
-	d.post(who.Name + " has a question; it comes when your line is done, Enter is enough")
 	select {
 	case until, ok := <-t.call:
 		return d.called(ctx, until, ok, t)
@@ -183,6 +184,19 @@ func (d *desk) post(line string) {
 	if !open {
 		d.show(line)
 	}
+}
+
+// typing gives the lines that wait while somebody types: what told gives, and which questions wait for the end of the line.
+func (d *desk) typing() []string {
+	news := d.told()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, t := range d.waiting {
+		if t.note != "" {
+			news, t.note = append(news, t.note), ""
+		}
+	}
+	return news
 }
 
 // told gives the lines that wait, and forgets them.

@@ -63,8 +63,11 @@ func TestDeskTurns(t *testing.T) {
 		if got := ask(t.Context()); !got.Allow { // of the turn that runs meanwhile
 			t.Errorf("foreground: %+v", got)
 		}
-		if told := d.told(); len(told) != 2 || !strings.HasPrefix(told[0], "agent a-1 [secret] has a question") || len(d.told()) > 0 {
+		if told := d.told(); len(told) > 0 { // whoever is asked at once need not be told that there is a question
 			t.Errorf("told %q", told)
+		}
+		if told := d.typing(); len(told) != 2 || !strings.HasPrefix(told[0], "agent a-1 [secret] has a question") || len(d.typing()) > 0 {
+			t.Errorf("told while typing: %q", told)
 		}
 		for d.serve(t.Context()) {
 		}

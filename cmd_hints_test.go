@@ -151,3 +151,22 @@ func TestSecretArgumentsMasked(t *testing.T) {
 		}
 	}
 }
+
+// What a native tool takes as text is text without a mark (content=1); what it takes otherwise is still JSON.
+func TestCallTakesTextsAsText(t *testing.T) {
+	r := newCLIRig(t)
+	for _, tc := range []struct{ value, want string }{{"1", "1"}, {"true", "true"}, {`{"a":1}`, `{"a":1}`}, {`"quoted"`, `"quoted"`}, {"null", "null"}} {
+		r.tai("tools", "call", "file_write", "path=one.txt", "content="+tc.value, "mode=replace", "mkdirs=true").ok()
+		if got, err := os.ReadFile(filepath.Join(r.dir, "one.txt")); err != nil || string(got) != tc.want {
+			t.Errorf("content=%s wrote %q, %v", tc.value, got, err)
+		}
+	}
+	r.tai("tools", "call", "text_search", `pattern="quoted"`, "limit=1", "literal=true").ok()
+	r.tai("tools", "call", "file_read", "path=one.txt", "limit=one").fails(exitFailed, `property "limit": expected integer, got "one"`)
+}
+
+// A tool that is not there is told as such, not as a fault of a protocol.
+func TestCallOfNoTool(t *testing.T) {
+	r := newCLIRig(t)
+	r.tai("tools", "call", "file_red", "path=x").fails(exitFailed, `no such tool: "file_red"`, "tai tools list")
+}

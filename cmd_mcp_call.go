@@ -25,7 +25,7 @@ func mcpCallCommands() []command {
 
 // cmdMCPCall is a person's own word: it runs without asking, but for denies, pins and a narrower mode.
 func cmdMCPCall(ctx context.Context, c *invocation) error {
-	args, err := callArguments(ctx, append(c.args[2:], c.rest...), c.stdin)
+	args, err := callArguments(ctx, append(c.args[2:], c.rest...), c.stdin, nil)
 	if err != nil {
 		return err
 	}
@@ -71,8 +71,8 @@ func (c *invocation) result(res toolResult) error {
 }
 
 // callArguments reads the arguments of a call: one JSON object, - for standard input, or k=v words. A value that is a whole JSON
-// value is taken as it is, everything else as text; k:=text is always text.
-func callArguments(ctx context.Context, words []string, stdin io.Reader) (json.RawMessage, error) {
+// value is taken as it is, everything else as text; k:=text is always text, and so is what the tool takes as nothing but text.
+func callArguments(ctx context.Context, words []string, stdin io.Reader, texts map[string]bool) (json.RawMessage, error) {
 	if len(words) == 0 {
 		return json.RawMessage(`{}`), nil
 	}
@@ -103,7 +103,7 @@ func callArguments(ctx context.Context, words []string, stdin io.Reader) (json.R
 		}
 		seen = append(seen, k)
 		out = append(appendJSONString(out, k), ':')
-		if !text && checkJSON([]byte(v)) == nil {
+		if !text && !texts[k] && checkJSON([]byte(v)) == nil {
 			out = append(out, strings.TrimSpace(v)...)
 		} else {
 			out = appendJSONString(out, v)

@@ -19,7 +19,9 @@ func toolCommands() []command {
 		{Path: "tools search", Args: "WORDS", Short: "find native and bridged tools by words, best first", Example: "tai tools search read a text file", Flags: []flagSpec{
 			{Name: "server", Value: "S", Help: "only of this server, or of this family of native tools"},
 			{Name: "limit", Value: "N", Help: fmt.Sprintf("at most this many (default %d)", toolsSearchLimit)}}, Min: 1, Max: -1, Store: storeRead, Redacts: true, Run: cmdToolsSearch},
-		{Path: "tools call", Args: "NAME [JSON|-|k=v…]", Short: "call a native or bridged tool, with or without a model", Example: `tai tools call text_search pattern=func glob='*.go'`, Min: 1, Max: -1, Store: storeWrite, Redacts: true, Run: cmdToolsCall},
+		{Path: "tools call", Args: "NAME [JSON|-|k=v…]", Short: "call a native or bridged tool, with or without a model",
+			Long:    "Arguments are one JSON object, - for standard input, or k=v words. In k=v a\nvalue that is JSON is taken as it is (n=3, on=true, list=[1,2]), any other as\ntext; k:=v is always text, and so is what a native tool takes as text alone.",
+			Example: `tai tools call text_search pattern=func glob='*.go'`, Min: 1, Max: -1, Store: storeWrite, Redacts: true, Run: cmdToolsCall},
 		{Path: "tools digest", Args: "NAME JSON", Short: "the payload digest of one exact call", Example: `tai tools digest shell_run '{"command":"make test"}'`, Min: 2, Max: 2, Store: storeRead, Run: cmdToolsDigest},
 	}
 }
@@ -267,19 +269,30 @@ func cmdToolsSearch(ctx context.Context, c *invocation) error {
 
 // cmdToolsCall is a person's own word, as tai mcp call is.
 func cmdToolsCall(ctx context.Context, c *invocation) error {
-	args, err := callArguments(ctx, append(c.args[1:], c.rest...), c.stdin)
+	box, err := c.toolbox()
 	if err != nil {
 		return err
 	}
-	box, err := c.toolbox()
+	args, err := callArguments(ctx, append(c.args[1:], c.rest...), c.stdin, box.textProperties(c.args[0]))
 	if err != nil {
 		return err
 	}
 	res, err := box.dispatch(ctx, toolCall{Name: c.args[0], Args: args, Person: true, Origin: c.origin, Profile: c.profileWord()})
 	if err != nil {
+		if _, unknown := c.digestName(ctx, c.args[0]); errors.Is(unknown, errNoSuchTool) {
+			return unknown
+		}
 		return err
 	}
-	return c.result(res)
+	if err := c.result(res); err != nil || c.desk != nil && c.desk.attended() {
+		return err
+	}
+	for _, p := range c.procs.all() { // the prompt keeps them
+		if p.State == procRunning {
+			fmt.Fprintf(c.stderr, "note: %s ends with this command; started at the prompt it goes on there\n", p.ID)
+		}
+	}
+	return nil
 }
 
 // cmdToolsDigest gives the number that consent, presets and the run log show for a call. A bridged tool's is that of its real

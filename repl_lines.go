@@ -43,7 +43,7 @@ func newLines(a *app, commands []command) *replLines {
 	if !ok || a.console == nil || !canEdit(a.goos, a.out.Getenv) {
 		return l
 	}
-	e := &lineEditor{in: a.console.in, screen: screen, prompt: replPrompt, reflows: reflowsLines(a.out.Getenv), recall: l.recall, news: a.desk.told}
+	e := &lineEditor{in: a.console.in, screen: screen, prompt: replPrompt, reflows: reflowsLines(a.out.Getenv), recall: l.recall, news: a.desk.typing}
 	e.complete = &replCompleter{app: a, commands: commands}
 	if e.usable() {
 		l.editor = e
@@ -110,7 +110,7 @@ func (l *replLines) plain(ctx context.Context) (string, error) {
 	}
 	fmt.Fprint(l.stdout, prompt)
 	line, err := l.console.lineWhile(heed, func() {
-		if news := l.desk.told(); len(news) > 0 {
+		if news := l.desk.typing(); len(news) > 0 {
 			fmt.Fprint(l.stdout, "\n· "+strings.Join(news, "\n· ")+"\n"+prompt)
 		}
 	})

@@ -61,7 +61,7 @@ func TestShellInspect(t *testing.T) {
 			{`{"argv":["ls"],"timeout_s":0}`, "timeout_s", true},
 			{`{"argv":["ls"],"timeout_s":121}`, "timeout_s", true},
 			{`{"argv":["ls"],"env":{}}`, "env", true},
-			{`{"argv":["ls"],"cwd":"missing"}`, "start the command", true},
+			{`{"argv":["ls"],"cwd":"missing"}`, "cwd \"missing\": there is no such folder", true},
 		} {
 			r := toolsRun(t, box, "shell_inspect", tc.args)
 			if r.IsError != tc.isError || !strings.Contains(r.Text, tc.want) {

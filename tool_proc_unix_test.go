@@ -134,6 +134,15 @@ func TestProcStartAtOnce(t *testing.T) {
 	}
 }
 
+// A command line of its own ends with what it started, and says so.
+func TestProcStartByCommand(t *testing.T) {
+	t.Parallel()
+	c := newCLIRig(t).tai("tools", "call", "proc_start", "command=cat")
+	if c.ok(); !strings.Contains(c.err, "note: p-1 ends with this command") {
+		t.Errorf("told %q", c.err)
+	}
+}
+
 func TestProcArguments(t *testing.T) {
 	t.Parallel()
 	r := newProcRig(t, modeAllow)
@@ -142,7 +151,7 @@ func TestProcArguments(t *testing.T) {
 		{"proc_start", `{}`, "command"},
 		{"proc_start", `{"command":""}`, "command"},
 		{"proc_start", `{"command":"a\u0000b","cwd":"sub"}`, "refused by policy"}, // it cannot be split
-		{"proc_start", `{"command":"cat","cwd":"missing"}`, "start the command"},
+		{"proc_start", `{"command":"cat","cwd":"missing"}`, "cwd \"missing\": there is no such folder"},
 		{"proc_start", `{"command":"cat","cwd":"link-dir"}`, "refused by policy"}, // ROO-02
 		{"proc_start", `{"command":"cat","env":{"A=B":"x"}}`, "env:"},
 		{"proc_start", `{"command":"cat","env":["x"]}`, "env"},

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -247,13 +248,30 @@ func (s shellRunner) place(c toolCall, command, cwd string, extra map[string]str
 	if err == nil {
 		err = dir.check(c.outside)
 	}
+	if err == nil {
+		err = standsAsFolder(dir.Abs)
+	}
 	if err != nil {
-		return place{}, nil, fmt.Errorf("cwd: %w", err)
+		return place{}, nil, fmt.Errorf("cwd %s: %w", quoteClip(cwd), err)
 	}
 	if env, err = s.env(extra); err == nil && strings.ContainsRune(command, 0) {
 		err = errors.New("command holds a NUL byte")
 	}
 	return dir, env, err
+}
+
+// standsAsFolder finds out why no command could start in a folder; the system names only the program that did not start.
+func standsAsFolder(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errors.New("there is no such folder")
+	case err != nil:
+		return bareError(err)
+	case !info.IsDir():
+		return errors.New("is no folder")
+	}
+	return nil
 }
 
 // argv gives the words that run a command line.

@@ -47,7 +47,7 @@ func TestShellRun(t *testing.T) {
 		{args: `{"command":"cat; rm -f made","stdin":"from me"}`, want: []string{"\nfrom me\n"}},
 		{args: `{"command":"cat; rm -f made"}`, want: []string{"exit status 0", "no output"}}, // nothing waits for a key
 		{args: `{"command":"printf 'a\\377b'; rm -f made"}`, want: []string{"a\uFFFDb"}},
-		{args: `{"command":"exit 0 >made","cwd":"missing"}`, want: []string{"start the command"}, isError: true},
+		{args: `{"command":"exit 0 >made","cwd":"missing"}`, want: []string{"cwd \"missing\": there is no such folder"}, isError: true},
 		{args: `{"command":"exit 0 >made","cwd":"link-dir"}`, want: []string{"refused by policy"}, isError: true}, // ROO-02
 		{args: fmt.Sprintf(`{"command":"exit 0 >made","cwd":%q}`, outside), want: []string{"refused by policy"}, isError: true},
 		{args: `{"command":"exit 0 >made","env":{"A=B":"x"}}`, want: []string{"env:"}, isError: true},

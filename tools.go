@@ -201,6 +201,25 @@ func newToolbox(tools []tool, p *policy, a *auditLog, v func(context.Context) (*
 // natives gives the native tools in the order they were declared. The caller does not change them.
 func (t *toolbox) natives() []tool { return t.tools }
 
+// textProperties names the arguments that a native tool takes as nothing but text; none of another tool.
+func (t *toolbox) textProperties(name string) map[string]bool {
+	e := t.byName[name]
+	if e == nil {
+		return nil
+	}
+	var schema struct {
+		Properties map[string]struct{ Type any }
+	}
+	if json.Unmarshal(e.tool.Schema, &schema) != nil {
+		return nil // compiled once, so it is JSON
+	}
+	texts := map[string]bool{}
+	for property, p := range schema.Properties {
+		texts[property] = p.Type == "string"
+	}
+	return texts
+}
+
 // native reports whether there is a native tool of that name.
 func (t *toolbox) native(name string) bool { return t.byName[name] != nil }
 
