@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -169,4 +172,24 @@ func TestCallTakesTextsAsText(t *testing.T) {
 func TestCallOfNoTool(t *testing.T) {
 	r := newCLIRig(t)
 	r.tai("tools", "call", "file_red", "path=x").fails(exitFailed, `no such tool: "file_red"`, "tai tools list")
+}
+
+// The tools about servers name the tool that helps on, as a model has no commands.
+func TestServerToolsHintAtTools(t *testing.T) {
+	r := newCLIRig(t)
+	r.addFake("s1", fakeStdio{})
+	for _, words := range [][]string{{"mcp_tools", "server=s2"}, {"mcp_enable", "server=s2"}, {"mcp_remove", "server=s2"}, {"mcp_call", "server=s2", "tool=x"}} {
+		r.tai(append([]string{"tools", "call", "--yes"}, words...)...).fails(exitFailed, `no such MCP server as "s2"`, "hint: mcp_list shows the names")
+	}
+	r.tai("tools", "call", "mcp_call", "server=s1", "tool=nothing").fails(exitFailed, "no such tool", "hint: mcp_tools shows the names")
+}
+
+// A host that is not found is named without the resolver that was asked.
+func TestFetchHostNotFound(t *testing.T) {
+	f := &webFetcher{cfg: webFetcherConfig{Lookup: func(_ context.Context, host string) ([]netip.Addr, error) {
+		return nil, &net.DNSError{Err: "no such host", Name: host, Server: "192.0.2.53:53", IsNotFound: true}
+	}}}
+	if _, err := f.lookup(t.Context(), "nosuch.invalid", reachPublic); err == nil || err.Error() != "look up nosuch.invalid: no such host" {
+		t.Errorf("told %v", err)
+	}
 }

@@ -53,7 +53,7 @@ func (c *invocation) result(res toolResult) error {
 			return fmt.Errorf("write the answer: %w", err)
 		}
 	} else if res.IsError {
-		fmt.Fprintln(c.stderr, "tai: the tool failed: "+visible(res.Text))
+		fmt.Fprintln(c.stderr, "tai: the tool failed: "+visible(strings.TrimSuffix(res.Text, "\n")))
 		if res.Hint != "" {
 			printWrapped(c.stderr, "hint: "+visible(res.Hint))
 		}

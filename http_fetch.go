@@ -111,6 +111,9 @@ func (f *webFetcher) lookup(ctx context.Context, host string, reach netReach) ([
 		ctx, cancel := context.WithTimeout(ctx, fetchLookupTime)
 		defer cancel()
 		if found, err = f.cfg.Lookup(ctx, host); err != nil {
+			if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
+				err = errors.New("no such host") // the whole names the host again, and the resolver
+			}
 			return nil, fmt.Errorf("look up %s: %w", visibleLine(host), err)
 		}
 	}

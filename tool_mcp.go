@@ -24,7 +24,7 @@ func mcpTools(b *mcpBridge, goos string) []tool {
 	}
 	server := `"server":{"type":"string","minLength":1,"maxLength":128,"description":"The server's name, as mcp_list gives it."}`
 	profile := `"profile":{"type":"string","minLength":1,"maxLength":64,"description":"The profile (default: the current one)."}`
-	return []tool{
+	tools := []tool{
 		{Name: "mcp_add", Family: "mcp", Core: true, Hints: toolHints{Destructive: true},
 			Description: "Bring an MCP server in from a pasted config, a run line, a URL or a stored name: shows what will run and asks, checks it live, stores and enables it, and gives its tools.",
 			Schema:      object(`"source"`, `"source":{"type":"string","minLength":1,"maxLength":1048576,"description":"JSON or TOML config text, a run line such as npx -y PACKAGE, a URL, or a stored name."},"name":{"type":"string","minLength":1,"maxLength":128,"description":"The server's name, for a source that has none."},`+profile),
@@ -45,6 +45,27 @@ func mcpTools(b *mcpBridge, goos string) []tool {
 			Description: "Call one tool of an enabled MCP server by its own name there; the same as calling its bridged name.",
 			Schema:      object(`"server","tool"`, server+`,"tool":{"type":"string","minLength":1,"description":"The tool's own name, as mcp_tools gives it."},"args":{"type":"object","description":"The tool's arguments (default: none)."}`),
 			own:         true, forecast: s.foresee, run: s.call},
+	}
+	for i := range tools {
+		tools[i].run = hintsForModel(tools[i].run)
+	}
+	return tools
+}
+
+// hintsForModel gives the faults of the bridge the tool that helps on; the bridge's own hints name commands.
+func hintsForModel(run func(context.Context, toolCall) (toolResult, error)) func(context.Context, toolCall) (toolResult, error) {
+	return func(ctx context.Context, c toolCall) (toolResult, error) {
+		r, err := run(ctx, c)
+		switch {
+		case err == nil || r.Hint != "":
+		case errors.Is(err, errServerUnknown):
+			r.Hint = "mcp_list shows the names"
+		case errors.Is(err, errNoSuchTool):
+			r.Hint = "mcp_tools shows the names"
+		case errors.Is(err, errNotEnabled):
+			r.Hint = "mcp_enable enables it, after asking"
+		}
+		return r, err
 	}
 }
 
