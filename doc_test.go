@@ -385,9 +385,21 @@ func TestDocTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code := map[string]string{}
+	code, beside := map[string]string{}, []string(nil)
 	for _, tl := range tools {
 		code[tl.Name] = docToolRow(t, tl)
+		if !tl.Core {
+			beside = append(beside, tl.Name)
+		}
+	}
+	_, core, _ := strings.Cut(strings.Join(page["Native agent tools"], "\n"), "- The native core,")
+	core, _, _ = strings.Cut(core, "\n- ")
+	var named []string
+	for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(core, -1) {
+		named = append(named, m[1])
+	}
+	if slices.Sort(named); !slices.Equal(named, slices.Sorted(slices.Values(beside))) {
+		t.Errorf("tools beside the native core: mcp.md names %q, the program has %q", named, beside)
 	}
 	doc := docColumn(t, page.table(t, "Native agent tools", "Tool"), 1, 2)
 	for name, text := range doc {
