@@ -288,7 +288,10 @@ func faultGoesOn(t *testing.T, rig *agentRig, second *fakeModel, wire chatWire, 
 		t.Errorf("the next turn: %+v, %v", res, err)
 	}
 	for i, m := range []*fakeModel{first, second} {
-		for _, body := range m.requests {
+		m.mu.Lock() // a request that was given up may still be on its way into the list
+		requests := slices.Clone(m.requests)
+		m.mu.Unlock()
+		for _, body := range requests {
 			wireStrict(t, []chatWire{wire, wire.other()}[i], body)
 			if bytes.Contains(body, []byte("very-secret")) {
 				t.Errorf("a request shows the key: %s", body)

@@ -38,6 +38,7 @@ type htmlReader struct {
 	pre    *strings.Builder // within pre
 	lang   string
 	code   *strings.Builder // within code
+	raised bool             // right behind the start of sup
 }
 
 // readHTML reads a page that came from base.
@@ -69,6 +70,11 @@ func readHTML(page string, base *url.URL, plain bool) htmlPage {
 }
 
 func (r *htmlReader) text(s string) {
+	if r.raised && s != "" {
+		if r.raised = false; htmlExponent(s) {
+			s = "^" + s
+		}
+	}
 	switch {
 	case r.skip != "":
 	case r.pre != nil:
@@ -78,6 +84,14 @@ func (r *htmlReader) text(s string) {
 	default:
 		r.w.text(s)
 	}
+}
+
+// htmlExponent reports a text that read without a mark would make another number of the one before it.
+func htmlExponent(s string) bool {
+	for _, minus := range [...]string{"-", "−", "–"} {
+		s = strings.TrimPrefix(s, minus)
+	}
+	return s != "" && s[0] >= '0' && s[0] <= '9'
 }
 
 // raw takes the content of a raw element: only a title and xmp, an old pre, are seen.
@@ -161,6 +175,7 @@ func (r *htmlReader) start(t htmlToken) {
 	if !void {
 		r.open[t.name]++
 	}
+	r.raised = t.name == "sup"
 	switch {
 	case r.startInline(t.name, attrs):
 	case r.startTable(t.name, attrs):
@@ -190,6 +205,7 @@ func (r *htmlReader) ends(name string) bool {
 }
 
 func (r *htmlReader) end(name string) {
+	r.raised = false
 	if r.skip != "" {
 		switch {
 		case r.inside[name] > 0:

@@ -51,6 +51,7 @@ func TestHTMLMarkdown(t *testing.T) {
 		{"a tag that is never closed", `a<p class="x>b`, "a", "a"},
 		{"comments", "a<!-->b<!--->c<!----!>d<!-- x", "abcd", "abcd"},
 		{"a heading that is never closed", "<h1>x<ul><li>y</ul><h2>z</h2>w", "# x y\n\n## z\n\nw", "x y\n\nz\n\nw"},
+		{"exponents", "<p>10<sup>6</sup> m<sup>−2</sup> x<sup>n</sup> 1<sup>st</sup> seen<a><sup>[1]</sup></a> <sup></sup>7 <code>2<sup>10</sup></code> H<sub>2</sub>O", "10^6 m^−2 xn 1st seen[1] 7 `2^10` H2O", "10^6 m^−2 xn 1st seen[1] 7 2^10 H2O"},
 		{"nothing", "", "", ""},
 	} {
 		if got := readHTML(tc.page, htmlBase(t), false); got.Text != tc.markdown || got.Cut {

@@ -20,10 +20,12 @@ import (
 )
 
 const (
-	fetchRedirectMax = 10              // redirects of one call
-	fetchAddrMax     = 8               // addresses of a host that are tried
-	fetchLookupTime  = 5 * time.Second // looking a host up
-	fetchHeaderMax   = 64 << 10        // bytes of an answer's headers
+	fetchRedirectMax  = 10                     // redirects of one call
+	fetchRedirectBody = 4 << 10                // bytes of a redirect that are read
+	fetchRedirectTime = 250 * time.Millisecond // that reading them may take
+	fetchAddrMax      = 8                      // addresses of a host that are tried
+	fetchLookupTime   = 5 * time.Second        // looking a host up
+	fetchHeaderMax    = 64 << 10               // bytes of an answer's headers
 )
 
 // webFetcherConfig is what differs between the program and its tests. Env gives the proxy variables; Lookup and Dial nil mean the system's.
@@ -217,15 +219,20 @@ func (f *webFetcher) fetch(ctx context.Context, c webCall) (*webAnswer, error) {
 		if a.Stopped != "" {
 			return a, nil
 		}
-		if _, err := io.CopyN(io.Discard, resp.Body, 4<<10); err != nil && !errors.Is(err, io.EOF) { // so that the connection can serve the next hop
-			resp.Body.Close()
-			return nil, fmt.Errorf("read the redirect: %w", err)
-		}
-		resp.Body.Close()
+		leaveRedirect(resp.Body)
 		a.Dropped = append(a.Dropped, c.hop(resp.StatusCode, next)...)
 		a.Redirects++
 		a.Next = nil
 	}
+}
+
+// leaveRedirect reads the little that a redirect says, so that its connection can serve the next hop. What it says is of no use: one that breaks off or does not
+// end costs the connection and no more.
+func leaveRedirect(body io.ReadCloser) {
+	late := time.AfterFunc(fetchRedirectTime, func() { body.Close() }) // which ends the read
+	_, _ = io.CopyN(io.Discard, body, fetchRedirectBody)
+	late.Stop()
+	body.Close()
 }
 
 // redirectTarget gives where an answer redirects to, nil for nowhere.

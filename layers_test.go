@@ -54,7 +54,7 @@ var layerOf = map[string]float64{
 	"repl_results.go": 6.21, "cmd_repl_show.go": 6.53,
 	"tool_record.go": 4.16, "tool_secret.go": 4.4, "tool_profile.go": 4.16, "tool_plan_submit.go": 4.16, "tool_todo.go": 4.95, "ask_plan.go": 5.96, "app_mode.go": 6.05, "cmd_audit_all.go": 6.26,
 	"charset_tables.go": 0.0, "html_token.go": 0.0, "charset.go": 0.1, "html_write.go": 0.1, "html_table.go": 0.2, "html_text.go": 0.3, "net_reach.go": 0.2, "policy_net.go": 2.05, "http_fetch.go": 2.2, "http_body.go": 0.2, "tool_http.go": 4.2, "tool_http_request.go": 4.3,
-	"sqlite_text.go": 0.05, "sys_memory.go": 0.0, "sys_memory_windows.go": 0.0, "sqlite_guard.go": 0.5, "sqlite_run.go": 3.1, "sqlite_file.go": 3.65, "sqlite_rows.go": 3.66, "tool_sqlite.go": 4.15, "table_infer.go": 0.1, "table_csv.go": 0.1, "table_load.go": 3.7, "table_json.go": 3.75, "tool_table.go": 4.2,
+	"sqlite_text.go": 0.05, "sys_memory.go": 0.0, "sys_memory_windows.go": 0.0, "sqlite_guard.go": 0.5, "sqlite_run.go": 3.1, "sqlite_file.go": 3.65, "sqlite_rows.go": 3.66, "tool_sqlite.go": 4.15, "table_infer.go": 0.1, "table_csv.go": 0.2, "table_load.go": 3.7, "table_json.go": 3.75, "tool_table.go": 4.2,
 	"vault_search.go": 1.05, "vault_messages.go": 1.08, "vault_memories.go": 1.15, "tool_memory.go": 4.12, "tool_session.go": 4.95, "audit_rows.go": 2.3, "tool_audit.go": 4.15, "tool_usage.go": 4.2, "cmd_memory.go": 6.25, "cmd_usage.go": 6.27,
 	"asking.go": 0.0, "tools_narrow.go": 4.45, "agent_sub.go": 5.2, "tool_agent.go": 5.3, "ask_desk.go": 5.85, "app_agents.go": 6.05,
 	"mcp_serve_chat.go": 6.05, "mcp_serve_stdio.go": 6.15, "cmd_mcp_serve.go": 6.3, "cmd_serve_key.go": 6.54,

@@ -176,11 +176,7 @@ func showSQLValue(v driver.Value) string {
 	case float64:
 		return sqlReal(v, "")
 	case string:
-		s := visibleLine(strings.ToValidUTF8(brief(v, 8*dataCellShown), "\uFFFD"))
-		if textWidth(s) > dataCellShown || len(v) > 8*dataCellShown {
-			s = clipWidth(s, dataCellShown-1) + "…"
-		}
-		return s
+		return clipWidth(visibleLine(strings.ToValidUTF8(brief(v, 8*dataCellShown), "\uFFFD")), dataCellShown)
 	case []byte:
 		return fmt.Sprintf("x'%x' (%d bytes)", v[:min(len(v), 16)], len(v))
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"unicode/utf8"
 )
 
 const (
@@ -209,4 +210,97 @@ func csvDelimiter(head []byte, whole, quotes bool) byte {
 		}
 	}
 	return best
+}
+
+// csvDeclared gives the delimiter that a first line names as spreadsheets have it: sep=; and nothing else.
+func csvDeclared(head []byte) (comma byte, ok bool) {
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	line = bytes.TrimSuffix(line, []byte("\r"))
+	if len(line) != len("sep=;") || !bytes.EqualFold(line[:4], []byte("sep=")) || line[4] == '"' {
+		return 0, false
+	}
+	return line[4], true
+}
+
+// csvRecoder gives a text with what is not usual in it made so: with returns the line ends \r of old files as \n, with upper the bytes beyond ASCII as the
+// characters of that 8-bit encoding.
+type csvRecoder struct {
+	r       io.Reader
+	returns bool
+	upper   []rune
+	in, out []byte
+	err     error
+}
+
+func (c *csvRecoder) Read(p []byte) (int, error) {
+	for len(c.out) == 0 && c.err == nil {
+		c.recode()
+	}
+	n := copy(p, c.out)
+	if c.out = c.out[n:]; n > 0 || len(p) == 0 {
+		return n, nil
+	}
+	return 0, c.err
+}
+
+func (c *csvRecoder) recode() {
+	if c.in == nil {
+		c.in = make([]byte, 32<<10)
+	}
+	n, err := c.r.Read(c.in)
+	out := c.out[:0]
+	for _, b := range c.in[:n] {
+		switch {
+		case b == '\r' && c.returns:
+			out = append(out, '\n')
+		case b >= utf8.RuneSelf && c.upper != nil:
+			out = utf8.AppendRune(out, c.upper[b-utf8.RuneSelf])
+		default:
+			out = append(out, b)
+		}
+	}
+	c.out, c.err = out, err
+}
+
+// utf8Watch counts in what is read through it the characters beyond ASCII and the bytes that are none, in the pieces where there are such bytes.
+type utf8Watch struct {
+	r         io.Reader
+	part      []byte // the beginning of a character
+	good, bad int
+}
+
+func (u *utf8Watch) Read(p []byte) (int, error) {
+	n, err := u.r.Read(p)
+	b := p[:n]
+	for len(u.part) > 0 && len(b) > 0 && !utf8.FullRune(u.part) {
+		u.part, b = append(u.part, b[0]), b[1:]
+	}
+	if len(u.part) > 0 && (err != nil || utf8.FullRune(u.part)) {
+		u.look(u.part)
+		u.part = u.part[:0]
+	}
+	if len(u.part) == 0 {
+		whole := trimPartRune(b)
+		u.look(whole)
+		if u.part = append(u.part, b[len(whole):]...); err != nil && len(u.part) > 0 {
+			u.look(u.part)
+		}
+	}
+	return n, err
+}
+
+func (u *utf8Watch) look(b []byte) {
+	if utf8.Valid(b) {
+		return
+	}
+	for len(b) > 0 {
+		r, n := utf8.DecodeRune(b)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			u.bad++
+		case n > 1:
+			u.good++
+		}
+		b = b[n:]
+	}
 }

@@ -38,6 +38,9 @@ type tableInput struct {
 	base  string // of the file's name
 	size  int64
 	body  io.ReadSeeker
+
+	latin   bool // no UTF-8: read as windows-1252
+	returns bool // its lines end with \r alone
 }
 
 // tableData is a source that was read once: its columns, their types, and how to read its rows.
@@ -66,10 +69,25 @@ func (in *tableInput) reader() (io.Reader, string, error) {
 	if _, err := r.Discard(mark); err != nil {
 		return nil, "", bareError(err)
 	}
-	if name == charsetUTF16LE || name == charsetUTF16BE {
-		return &utf16Reader{r: r, big: name == charsetUTF16BE}, name, nil
+	switch {
+	case name == charsetUTF16LE, name == charsetUTF16BE:
+		return in.recoded(&utf16Reader{r: r, big: name == charsetUTF16BE}), name, nil
+	case in.latin:
+		return in.recoded(r), charsetLatin, nil
 	}
-	return r, charsetUTF8, nil
+	return in.recoded(r), charsetUTF8, nil
+}
+
+// recoded reads on in the way that was found out.
+func (in *tableInput) recoded(r io.Reader) io.Reader {
+	if !in.latin && !in.returns {
+		return r
+	}
+	c := &csvRecoder{r: r, returns: in.returns}
+	if in.latin {
+		c.upper = []rune(charsetUpper(charsetLatin))
+	}
+	return c
 }
 
 // head gives the first bytes of the text, and whether they are all of it.
@@ -109,7 +127,13 @@ func (in *tableInput) read(ctx context.Context) (*tableData, error) {
 	case "jsonl":
 		err = in.readLines(ctx, d)
 	default:
-		err = in.readCSV(ctx, d, head, whole)
+		in.returns = bytes.IndexByte(head, '\n') < 0 && bytes.IndexByte(head, '\r') >= 0
+		err = in.readCSV(ctx, d)
+		if errors.Is(err, errTableLatin) {
+			in.latin = true
+			*d = tableData{source: d.source, format: d.format}
+			err = in.readCSV(ctx, d)
+		}
 	}
 	if err == nil && len(d.columns) == 0 {
 		err = errors.New("has no columns")
@@ -145,19 +169,28 @@ func tableFormat(base string, head []byte) string {
 type csvShape struct {
 	comma          byte
 	quotes, header bool
+	declared       bool     // a line before all rows names the delimiter
 	names          []string // of the header
 	first          int      // fields of the first row
 }
 
 // readCSV finds out the shape of a delimited text, and in a first pass over all rows the types of its columns.
-func (in *tableInput) readCSV(ctx context.Context, d *tableData, head []byte, whole bool) error {
-	s := csvShape{quotes: in.Quotes == nil || *in.Quotes}
-	s.comma = in.comma(d.format, head, whole, s.quotes)
+func (in *tableInput) readCSV(ctx context.Context, d *tableData) error {
+	s, err := in.csvShape(d.format)
+	if err != nil {
+		return err
+	}
 	r, encoding, err := in.reader()
 	if err != nil {
 		return err
 	}
-	c := newCSVReader(r, s.comma, s.quotes)
+	watch := &utf8Watch{r: r}
+	c := newCSVReader(watch, s.comma, s.quotes)
+	if s.declared {
+		if _, err := c.next(); err != nil {
+			return bareError(err)
+		}
+	}
 	row, err := c.next()
 	if err == io.EOF {
 		return errors.New("has no rows")
@@ -165,7 +198,9 @@ func (in *tableInput) readCSV(ctx context.Context, d *tableData, head []byte, wh
 	if err != nil {
 		return err
 	}
-	s.first = len(row)
+	if s.first = len(row); s.first > tableColumns {
+		return fmt.Errorf("line %d: a row of %d fields, at most %d; is the delimiter %q right?", c.line, s.first, tableColumns, s.comma)
+	}
 	if s.header = csvHeader(row); in.Header != nil {
 		s.header = *in.Header
 	}
@@ -198,8 +233,11 @@ func (in *tableInput) readCSV(ctx context.Context, d *tableData, head []byte, wh
 			}
 		}
 	}
-	if err != io.EOF {
+	switch {
+	case err != io.EOF:
 		return bareError(err)
+	case watch.bad > watch.good:
+		return errTableLatin
 	}
 	d.columns = tableColumnNames(s.names, len(kinds))
 	for i := range d.columns {
@@ -207,19 +245,41 @@ func (in *tableInput) readCSV(ctx context.Context, d *tableData, head []byte, wh
 		d.types = append(d.types, d.columns[i].text())
 	}
 	d.notes = s.notes(encoding, ragged, line)
+	if in.returns {
+		d.notes = append(d.notes, "lines end with a carriage return alone")
+	}
+	if watch.bad > 0 {
+		d.notes = append(d.notes, plural(watch.bad, "byte")+" of it no UTF-8")
+	}
 	d.each = func(ctx context.Context, put func([]driver.Value) error) error { return in.eachCSV(ctx, s, d, put) }
 	return nil
 }
 
-// comma gives the delimiter that the call names, or that of the format, or the one that the text seems to have.
-func (in *tableInput) comma(format string, head []byte, whole, quotes bool) byte {
-	switch {
-	case in.Delimiter == "\\t", in.Delimiter == "" && format == "tsv":
-		return '\t'
-	case in.Delimiter != "":
-		return in.Delimiter[0]
+// errTableLatin says that a text is no UTF-8 but, as far as that can be told, of an encoding with a byte for each character.
+var errTableLatin = errors.New("is no UTF-8")
+
+// csvShape finds out the delimiter, unless the call or the text names it.
+func (in *tableInput) csvShape(format string) (csvShape, error) {
+	s := csvShape{comma: ',', quotes: in.Quotes == nil || *in.Quotes}
+	head, whole, err := in.head()
+	if err != nil {
+		return s, err
 	}
-	return csvDelimiter(head, whole, quotes)
+	named, ok := csvDeclared(head)
+	s.declared = ok && format == "csv"
+	switch {
+	case in.Delimiter == "\\t":
+		s.comma = '\t'
+	case in.Delimiter != "":
+		s.comma = in.Delimiter[0]
+	case format == "tsv":
+		s.comma = '\t'
+	case s.declared:
+		s.comma = named
+	default:
+		s.comma = csvDelimiter(head, whole, s.quotes)
+	}
+	return s, nil
 }
 
 // csvHeader takes a first row for names, unless a number or nothing stands in it.
@@ -255,7 +315,10 @@ func (in *tableInput) eachCSV(ctx context.Context, s csvShape, d *tableData, put
 		return err
 	}
 	c := newCSVReader(r, s.comma, s.quotes)
-	if s.header {
+	for _, skip := range [...]bool{s.declared, s.header} {
+		if !skip {
+			continue
+		}
 		if _, err := c.next(); err != nil {
 			return bareError(err)
 		}

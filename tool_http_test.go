@@ -182,6 +182,17 @@ func (r *httpRig) serve(w http.ResponseWriter, req *http.Request) {
 		fmt.Fprint(w, `{"error":"slow down"}`)
 	case "/echo":
 		put("text/plain", "", []byte(req.Header.Get("X-Key")+"|"+req.Header.Get("Authorization")+"|"+string(body)))
+	case "/slow": // a redirect whose text does not end
+		w.Header().Set("Location", "/page")
+		w.WriteHeader(302)
+		fmt.Fprint(w, "moved")
+		w.(http.Flusher).Flush()
+		<-req.Context().Done()
+	case "/short": // one whose text is shorter than it says
+		w.Header().Set("Location", "/page")
+		w.Header().Set("Content-Length", "100")
+		w.WriteHeader(302)
+		fmt.Fprint(w, "moved")
 	case "/wait":
 		<-req.Context().Done()
 	case "/to":
@@ -313,6 +324,8 @@ func TestHTTPRedirects(t *testing.T) {
 		{"to this machine", "https://example.com/to?l=https://localhost/", "this machine itself"},
 		{"to a private address in numbers", "https://example.com/to?l=https://0xa000001/", "redirects to an address that spells the address 10.0.0.1"},
 		{"to no web address", "https://example.com/to?l=file:///etc/passwd", "redirects to an address that must start with http"},
+		{"with a text that does not end", "https://example.com/slow", "# Café"},
+		{"with a text that breaks off", "https://example.com/short", "# Café"},
 		{"to a user", "https://example.com/to?l=https://x:y@example.com/", "user name or password"},
 	} {
 		res := r.call("http_get", map[string]any{"url": tc.url, "headers": header})
