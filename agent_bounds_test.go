@@ -34,7 +34,7 @@ func TestAgentBounds(t *testing.T) {
 		"tokens": {turnBounds{Tokens: 5}, nil, errTokenBound, 3, "tool ->c3 echo {}"}, // 2 each
 		"a cut answer": {turnBounds{Tokens: 2}, func(chatRequest) (chatReply, error) { return chatReply{Text: "half", Stop: "length"}, nil },
 			errTokenBound, 1, "assistant half"},
-		"time in a call": {turnBounds{Time: 50 * time.Millisecond}, func(chatRequest) (chatReply, error) {
+		"time in a call": {turnBounds{Time: 250 * time.Millisecond}, func(chatRequest) (chatReply, error) {
 			return chatReply{Calls: []chatToolCall{{"x", "slow", "{}"}, {"y", "echo", "{}"}}}, nil
 		}, errTimeBound, 1, "tool ->y " + agentNotRun},
 	} {
@@ -52,7 +52,7 @@ func TestAgentBounds(t *testing.T) {
 			}
 			res, err := rig.runTurn(t.Context(), "go")
 			if !errors.Is(err, tc.want) || res.Steps != tc.requests || len(rig.model.requests) != tc.requests {
-				t.Errorf("%+v, %v after %d requests, want %v after %d", res, err, len(rig.model.requests), tc.want, tc.requests)
+				t.Fatalf("%+v, %v after %d requests, want %v after %d", res, err, len(rig.model.requests), tc.want, tc.requests)
 			}
 			if kept := rig.kept(); kept[len(kept)-1] != tc.last {
 				t.Errorf("kept %q, want %q at the end", kept, tc.last)
