@@ -40,7 +40,7 @@ func charsetLabels() [][2]string {
 
 // charsetNamed gives the encoding that a label means, "" for one that is not decoded here.
 func charsetNamed(label string) string {
-	label = strings.ToLower(strings.Trim(label, "\t\n\f\r "))
+	label = strings.ToLower(strings.Trim(label, "\t\n\f\r '\"")) // headers come with quotes of either kind
 	if label == "" || strings.Contains(label, " ") {
 		return ""
 	}
@@ -88,7 +88,7 @@ func findCharset(body []byte, contentType string) (string, error) {
 		}
 		return name, err
 	}
-	if utf8.Valid(trimPartRune(body)) {
+	if utf8.Valid(body) {
 		return charsetUTF8, nil
 	}
 	return charsetLatin, nil
@@ -151,7 +151,7 @@ func charsetOfContent(content string) string {
 func decodeCharset(body []byte, name string) string {
 	switch name {
 	case charsetUTF8:
-		return strings.ToValidUTF8(strings.TrimPrefix(string(trimPartRune(body)), charsetBOM), "\uFFFD")
+		return strings.ToValidUTF8(strings.TrimPrefix(string(body), charsetBOM), "\uFFFD")
 	case charsetUTF16LE, charsetUTF16BE:
 		b, _ := io.ReadAll(&utf16Reader{r: bytes.NewReader(body), big: name == charsetUTF16BE}) // memory is always read
 		return strings.TrimPrefix(string(b), charsetBOM)

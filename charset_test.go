@@ -12,7 +12,9 @@ func TestCharsetDecodes(t *testing.T) {
 	for _, tc := range []struct{ name, body, header, charset, want string }{
 		{"nothing said, UTF-8", "caf\xc3\xa9", "text/plain", "utf-8", "café"},
 		{"nothing said, no UTF-8", "caf\xe9 \x80\x93x\x94", "text/plain", "windows-1252", "café €“x”"},
-		{"a part of a character at the end", "caf\xc3\xa9 \xe2\x82", "", "utf-8", "café "},
+		{"a part of a character at the end", "caf\xc3\xa9 \xe2\x82", "text/plain; charset=utf-8", "utf-8", "café \uFFFD"},
+		{"Latin-1 with its only letter at the end", "caf\xe9", "", "windows-1252", "café"},
+		{"a label in quotes of the wrong kind", "caf\xc3\xa9", "text/plain; charset='utf-8'", "utf-8", "café"},
 		{"UTF-8 that is none", "a\xffb", "text/plain; charset=utf-8", "utf-8", "a\uFFFDb"},
 		{"Latin-1 is windows-1252", "\x80\x81\xff", "text/html; charset=ISO-8859-1", "windows-1252", "€\u0081ÿ"},
 		{"Latin-9", "\xa4\xa6\xa8\xb4\xb8\xbc\xbd\xbe\xe9", "text/plain; charset=iso-8859-15", "iso-8859-15", "€ŠšŽžŒœŸé"},

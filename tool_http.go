@@ -256,7 +256,11 @@ type httpText struct {
 // readText decodes a body, and turns a page into what as says.
 func readText(a *webAnswer, b webBody, as string) (httpText, error) {
 	t := httpText{kind: webType(a.Header, b.Data)}
-	name, err := findCharset(b.Data, a.Header.Get("Content-Type"))
+	data := b.Data
+	if b.Cut || b.Fault != nil {
+		data = trimPartRune(data)
+	}
+	name, err := findCharset(data, a.Header.Get("Content-Type"))
 	if binaryType(t.kind) || err == nil && name == charsetLatin && isBinary(b.Data[:min(len(b.Data), binarySniff)]) {
 		t.binary = true
 		return t, nil
@@ -264,7 +268,7 @@ func readText(a *webAnswer, b webBody, as string) (httpText, error) {
 	if err != nil {
 		return t, err
 	}
-	t.charset, t.text = name, decodeCharset(b.Data, name)
+	t.charset, t.text = name, decodeCharset(data, name)
 	if strings.IndexByte(t.text[:min(len(t.text), binarySniff)], 0) >= 0 {
 		t.binary, t.text, t.charset = true, "", ""
 		return t, nil
