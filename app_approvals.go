@@ -40,7 +40,7 @@ func (a *app) savePreset(ctx context.Context, ps preset) (preset, error) {
 		if err == nil {
 			return added[0], nil
 		}
-		if !errors.Is(err, errApprovalsChanged) || try == approvalsTries {
+		if !errors.Is(err, errPolicyChanged) || try == approvalsTries {
 			return preset{}, err
 		}
 	}
@@ -49,7 +49,7 @@ func (a *app) savePreset(ctx context.Context, ps preset) (preset, error) {
 // confirmAtConsole asks, outside the policy, whose own question is still open, about a file that somebody else wrote.
 func (a *app) confirmAtConsole(ctx context.Context, v *vault, f policyFile) error {
 	if a.console == nil {
-		return errApprovalsChanged
+		return errPolicyChanged
 	}
 	lines, err := policyFileLines(ctx, v, f)
 	if err != nil {
@@ -64,7 +64,7 @@ func (a *app) confirmAtConsole(ctx context.Context, v *vault, f policyFile) erro
 		return err
 	}
 	if answer.Key != choiceYes {
-		return errApprovalsChanged
+		return errPolicyChanged
 	}
 	return nil
 }

@@ -367,7 +367,7 @@ func cmdApprovalDigest(ctx context.Context, c *invocation) error {
 
 // approvalsFault gives a fault of a policy file the way out.
 func approvalsFault(err error) error {
-	if errors.Is(err, errApprovalsChanged) {
+	if errors.Is(err, errPolicyChanged) {
 		return &cliError{Exit: exitRefused, Rule: "consent", Message: approvalsName + " was changed meanwhile: " + err.Error(), Hint: "run the command again", err: err}
 	}
 	return err

@@ -1,5 +1,5 @@
-// This file matches slash-separated paths against globs and against the rules of .gitignore files. Pure functions over strings: it
-// opens nothing and knows no tool.
+// This file matches slash-separated paths against globs and against the rules of .gitignore files, and any text against a pattern with *.
+// Pure functions over strings: it opens nothing and knows no tool.
 package main
 
 import (
@@ -178,4 +178,24 @@ func (r ignoreRule) fits(parts []string, dir bool) bool {
 		rest = rest[len(rest)-1:]
 	}
 	return globSegments(r.pattern, rest)
+}
+
+// globMatch reports whether s fits pattern, in which * stands for any text and everything else for itself.
+func globMatch(pattern, s string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == s
+	}
+	if len(s) < len(parts[0])+len(parts[len(parts)-1]) || !strings.HasPrefix(s, parts[0]) || !strings.HasSuffix(s, parts[len(parts)-1]) {
+		return false
+	}
+	s = s[len(parts[0]) : len(s)-len(parts[len(parts)-1])]
+	for _, part := range parts[1 : len(parts)-1] {
+		i := strings.Index(s, part)
+		if i < 0 {
+			return false
+		}
+		s = s[i+len(part):]
+	}
+	return true
 }

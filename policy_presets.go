@@ -19,14 +19,13 @@ import (
 	"time"
 )
 
-// The policy files in a workspace's .tai folder: its presets, and its mode and rate limits.
+// The policy files in a workspace's .tai folder: its presets, and its mode and rate limits. A third is in policy_trust.go.
 const (
 	approvalsName = "approvals.json"
 	configName    = "config.json"
 )
 
 const (
-	policyFileMax   = 1 << 20 // bytes of a policy file
 	policyPresetMax = 1000    // presets of a file
 	policyRateMax   = 100_000 // calls that a rate limit may allow in its window
 )
@@ -71,26 +70,6 @@ func checkScoped(s string) error {
 func isSHA256(s string) bool {
 	b, err := hex.DecodeString(s)
 	return err == nil && len(b) == 32 && s == strings.ToLower(s)
-}
-
-// globMatch reports whether s fits pattern, in which * stands for any text and everything else for itself.
-func globMatch(pattern, s string) bool {
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
-		return pattern == s
-	}
-	if len(s) < len(parts[0])+len(parts[len(parts)-1]) || !strings.HasPrefix(s, parts[0]) || !strings.HasSuffix(s, parts[len(parts)-1]) {
-		return false
-	}
-	s = s[len(parts[0]) : len(s)-len(parts[len(parts)-1])]
-	for _, part := range parts[1 : len(parts)-1] {
-		i := strings.Index(s, part)
-		if i < 0 {
-			return false
-		}
-		s = s[i+len(part):]
-	}
-	return true
 }
 
 // preset is one standing decision of a workspace. Tool is exact or a glob over digest names; Arguments are globs over
@@ -289,15 +268,16 @@ type workspacePolicy struct {
 	Mode    approvalMode
 	Rates   map[string]rateLimit
 	Presets []preset
+	Trust   *trustRules // nil where there is no such file
 	Notes   []string
 }
 
-// loadWorkspacePolicy reads config.json and approvals.json of dir, the .tai folder of a workspace. What widens counts only
+// loadWorkspacePolicy reads config.json, approvals.json and trust.json of dir, the .tai folder of a workspace. What widens counts only
 // where trusted knows the SHA-256 of the file; what narrows always does. A missing file says nothing; one that cannot be
 // relied on is an error that names it, and tai must not start: a lost deny is worse than no service (POL-09).
 func loadWorkspacePolicy(dir string, trusted func(sha256 string) bool) (workspacePolicy, error) {
 	var w workspacePolicy
-	for name, parse := range map[string]func([]byte, bool, *workspacePolicy) error{configName: parseConfigFile, approvalsName: parseApprovals} {
+	for name, parse := range map[string]func([]byte, bool, *workspacePolicy) error{configName: parseConfigFile, approvalsName: parseApprovals, trustName: parseTrustFile} {
 		file := filepath.Join(dir, name)
 		b, err := readPolicyFile(dir, name)
 		if err == nil && b != nil {
@@ -392,6 +372,19 @@ func parseApprovals(b []byte, trusted bool, w *workspacePolicy) error {
 	}
 	if passed > 0 {
 		w.Notes = append(w.Notes, fmt.Sprintf("approvals.json: %d allow presets are passed over, nobody here confirmed this file; tai approval list --confirm shows it and asks", passed))
+	}
+	return nil
+}
+
+// parseTrustFile reads trust.json.
+func parseTrustFile(b []byte, trusted bool, w *workspacePolicy) error {
+	rules, passed, err := parseTrust(b, trusted)
+	if err != nil {
+		return err
+	}
+	w.Trust = rules
+	if passed > 0 {
+		w.Notes = append(w.Notes, fmt.Sprintf("trust.json: what it allows of %s is passed over, so that none of their tools runs; nobody here confirmed this file; tai mcp trust list --confirm shows it and asks", plural(passed, "server")))
 	}
 	return nil
 }

@@ -1,13 +1,11 @@
-// This file changes the approvals.json of a workspace: several tais at once lose nothing, a reader sees the state before or after, and
-// what somebody else wrote does not come to count by the way. It asks nobody and decides no call.
+// This file changes the approvals.json and the trust.json of a workspace: several tais at once lose nothing, a reader sees the state before or
+// after, and what somebody else wrote does not come to count by the way. It asks nobody and decides no call.
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,15 +18,16 @@ import (
 	"time"
 )
 
-// errApprovalsChanged says that a file is not the one that a person confirmed, so that nothing was changed.
-var errApprovalsChanged = errors.New("it holds what nobody here confirmed")
+// errPolicyChanged says that a file is not the one that a person confirmed, so that nothing was changed.
+var errPolicyChanged = errors.New("it holds what nobody here confirmed")
 
 // policyFile is one policy file of a workspace as it is now. Text is nil where there is none. Known: it widens nothing, or its
 // SHA-256 is among those that count.
 type policyFile struct {
 	Path, Hash string
 	Text       []byte
-	Presets    []preset // of approvals.json, also those that do not count
+	Presets    []preset    // of approvals.json, also those that do not count
+	Trust      *trustRules // of trust.json; nil for another file, and where there is none
 	Known      bool
 }
 
@@ -40,6 +39,11 @@ func readApprovals(dir string, trusted func(sha256 string) bool) (policyFile, er
 // readConfig reads config.json likewise.
 func readConfig(dir string, trusted func(sha256 string) bool) (policyFile, error) {
 	return readPolicyState(dir, configName, parseConfigFile, trusted)
+}
+
+// readTrust reads trust.json likewise.
+func readTrust(dir string, trusted func(sha256 string) bool) (policyFile, error) {
+	return readPolicyState(dir, trustName, parseTrustFile, trusted)
 }
 
 func readPolicyState(dir, name string, parse func([]byte, bool, *workspacePolicy) error, trusted func(string) bool) (policyFile, error) {
@@ -56,31 +60,57 @@ func readPolicyState(dir, name string, parse func([]byte, bool, *workspacePolicy
 		return f, fmt.Errorf("policy file %s: %w", f.Path, err)
 	}
 	f.Text, f.Hash, f.Presets = b, sha256Hex(b), all.Presets
-	f.Known = len(safe.Notes) == 0 || trusted(f.Hash)
+	f.Known, f.Trust = len(safe.Notes) == 0 || trusted(f.Hash), all.Trust
+	if !f.Known && f.Trust != nil {
+		f.Trust = safe.Trust
+	}
 	return f, nil
 }
 
-// changeApprovals edits the presets of dir. Where widen is set the file must be one that counts, or have the SHA-256 confirmed, and the
-// new one counts; else it is errApprovalsChanged. Without widen the new file counts if the old one did.
+// changeApprovals edits the presets of dir; see changePolicyFile.
 func changeApprovals(ctx context.Context, v *vault, dir, confirmed string, widen bool, edit func([]preset) ([]preset, error)) error {
-	return v.changeTrusted(ctx, filepath.Join(dir, approvalsName), func(trusted func(string) bool) (trustedChange, error) {
-		f, err := readApprovals(dir, trusted)
+	return changePolicyFile(ctx, v, dir, approvalsName, readApprovals, confirmed, widen, func(f policyFile) ([]byte, error) {
+		next, err := edit(slices.Clone(f.Presets))
+		if err != nil {
+			return nil, err
+		}
+		return approvalsText(next)
+	})
+}
+
+// changeTrust edits the entries of dir's trust.json, a copy of which edit gets; see changePolicyFile.
+func changeTrust(ctx context.Context, v *vault, dir, confirmed string, widen bool, edit func(map[string]trustEntry) error) error {
+	return changePolicyFile(ctx, v, dir, trustName, readTrust, confirmed, widen, func(f policyFile) ([]byte, error) {
+		next := map[string]trustEntry{}
+		for _, name := range f.Trust.names() {
+			e := f.Trust.Servers[name]
+			e.Allow, e.Deny = slices.Clone(e.Allow), slices.Clone(e.Deny)
+			next[name] = e
+		}
+		if err := edit(next); err != nil {
+			return nil, err
+		}
+		return trustText(next)
+	})
+}
+
+// changePolicyFile gives one file of dir the text that edit makes of it. Where widen is set the file must be one that counts, or have the
+// SHA-256 confirmed, and the new one counts; else it is errPolicyChanged. Without widen the new file counts if the old one did.
+func changePolicyFile(ctx context.Context, v *vault, dir, name string, read func(string, func(string) bool) (policyFile, error), confirmed string, widen bool, edit func(policyFile) ([]byte, error)) error {
+	return v.changeTrusted(ctx, filepath.Join(dir, name), func(trusted func(string) bool) (trustedChange, error) {
+		f, err := read(dir, trusted)
 		if err != nil {
 			return trustedChange{}, err
 		}
 		counts := f.Known || confirmed != "" && f.Hash == confirmed
 		if widen && !counts {
-			return trustedChange{}, errApprovalsChanged
+			return trustedChange{}, errPolicyChanged
 		}
-		next, err := edit(slices.Clone(f.Presets))
+		text, err := edit(f)
 		if err != nil {
 			return trustedChange{}, err
 		}
-		text, err := approvalsText(next)
-		if err != nil {
-			return trustedChange{}, err
-		}
-		if err := writePolicyFile(dir, approvalsName, text); err != nil {
+		if err := writePolicyFile(dir, name, text); err != nil {
 			return trustedChange{}, err
 		}
 		return trustedChange{Was: f.Hash, Now: sha256Hex(text), Text: string(text), Trust: counts}, nil
@@ -157,21 +187,14 @@ func confirmFile(ctx context.Context, v *vault, f policyFile) error {
 
 // approvalsText writes presets as a file, which must be one that tai can read again.
 func approvalsText(presets []preset) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	file := struct {
+	text, err := policyText(struct {
 		Version int      `json:"version"`
 		Presets []preset `json:"presets"`
-	}{1, orEmpty(presets)}
-	if err := enc.Encode(file); err != nil {
-		return nil, err
+	}{1, orEmpty(presets)})
+	if err == nil {
+		err = parseApprovals(text, true, &workspacePolicy{})
 	}
-	if b.Len() > policyFileMax {
-		return nil, fmt.Errorf("it would have more than %d bytes", policyFileMax)
-	}
-	return b.Bytes(), parseApprovals(b.Bytes(), true, &workspacePolicy{})
+	return text, err
 }
 
 // writePolicyFile puts text in the place of a policy file: 0600 in a folder that is made 0700, on disk before it has the name.

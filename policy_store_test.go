@@ -103,10 +103,10 @@ func TestStoreForeign(t *testing.T) {
 	if err != nil || f.Known {
 		t.Fatalf("a changed file counts: %+v, %v", f, err)
 	}
-	if err := add("", "allow", "file_write"); !errors.Is(err, errApprovalsChanged) {
+	if err := add("", "allow", "file_write"); !errors.Is(err, errPolicyChanged) {
 		t.Errorf("a grant over a foreign file: %v", err)
 	}
-	if err := add(strings.Repeat("0", 64), "allow", "file_write"); !errors.Is(err, errApprovalsChanged) {
+	if err := add(strings.Repeat("0", 64), "allow", "file_write"); !errors.Is(err, errPolicyChanged) {
 		t.Errorf("a grant over another file than was shown: %v", err)
 	}
 	if b, err := os.ReadFile(mine.Path); err != nil || string(b) != foreign {
