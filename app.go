@@ -126,7 +126,7 @@ func openApp(out outside, flags map[string][]string, use storeUse, origin string
 		return nil, err
 	}
 	a.bridge = newMCPBridge(bridgeConfig{
-		Vault: a.vault, Policy: a.policy, Rates: a.rates, Audit: a.audit, Redact: a.redact, Mask: a.known.redactor, Env: a.lookupEnv, Environ: out.Environ, Dir: out.Dir, GOOS: out.GOOS,
+		Vault: a.vault, Policy: a.policy, Trust: &trustSource{Dir: a.policyFolder(), Trusted: a.trustedFile}, Rates: a.rates, Audit: a.audit, Redact: a.redact, Mask: a.known.redactor, Env: a.lookupEnv, Environ: out.Environ, Dir: out.Dir, GOOS: out.GOOS,
 		Profile: a.profile, HTTP: a.http, Taken: a.nativeName, Now: out.Now, Changed: a.known.changed,
 	})
 	return a, nil

@@ -1,5 +1,5 @@
 // This file makes enabled MCP servers usable as tools: it connects on first need, holds the live lists against the pins, and
-// passes each call through pin, lists, policy and audit, in that order. It parses no config and prints nothing.
+// passes each call through pin, trust, lists, policy and audit, in that order. It parses no config and prints nothing.
 package main
 
 import (
@@ -20,6 +20,7 @@ import (
 type bridgeConfig struct {
 	Vault   func(context.Context) (*vault, error)
 	Policy  *policy
+	Trust   *trustSource // what the workspace says of servers; nil: nothing
 	Rates   *rateLimiter // by digest name (mcp:SERVER/TOOL); nil: none
 	Audit   *auditLog
 	Redact  func(string) string
@@ -77,6 +78,7 @@ type bridgeTool struct {
 	Reason string
 	Hash   string
 	Output json.RawMessage
+	Trust  trustVerdict // not of a view, which outlives it
 }
 
 // bridgeMemo is what was read at one stamp. A write by anyone empties it.
@@ -86,10 +88,11 @@ type bridgeMemo struct {
 	names map[string]map[string]toolRef // by profile, "" being the current one; filled as it is asked for
 }
 
-// bridgeStamp names one state of the vault and the profile that the run works in.
+// bridgeStamp names one state of the vault, the profile that the run works in, and the workspace's trust file.
 type bridgeStamp struct {
 	vaultStamp
 	switches int64
+	trust    *trustRules
 }
 
 // bridgeAsked is a tool as it was asked about; Profile "" is the current one.
@@ -344,12 +347,17 @@ func (b *mcpBridge) list(ctx context.Context, client *mcpClient, row serverRow) 
 			return nil, nil, err
 		}
 	}
+	trust, err := b.trust(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	view := &bridgeView{client: client, tools: make(map[string]bridgeTool, len(tools)), warnings: append(live.Warnings, client.noise()...), partial: live.Incomplete}
 	for _, t := range tools {
 		if _, twice := view.tools[t.Name]; !twice && t.Name != "" {
 			view.tools[t.Name] = bridgeTool{State: t.State, Reason: t.Reason, Hash: t.Hash, Output: bytes.Clone(t.OutputSchema)}
 		}
 	}
+	settle(tools, row.Name, trust)
 	return view, tools, nil
 }
 
@@ -449,8 +457,11 @@ func (b *mcpBridge) storedList(ctx context.Context, row serverRow) ([]listedTool
 	if err != nil {
 		return nil, err
 	}
+	trust, err := b.trust(ctx)
+	if err != nil {
+		return nil, err
+	}
 	tools := make([]listedTool, 0, len(rows))
-	offered := 0
 	for i := range rows {
 		t := listedTool{toolDef: toolDef{Name: rows[i].Tool, Description: rows[i].Description, InputSchema: rows[i].Schema}, State: stateGranted, Hash: rows[i].Hash, Was: &rows[i]}
 		if t.Hash == "" {
@@ -458,14 +469,15 @@ func (b *mcpBridge) storedList(ctx context.Context, row serverRow) ([]listedTool
 		} else {
 			t.judgeLists(row.serverEntry)
 		}
-		t.judgeCap(&offered)
 		tools = append(tools, t)
 	}
+	settle(tools, row.Name, trust)
 	return tools, nil
 }
 
 // table gives the bridged names of every tool that is pinned on a server enabled for the current profile, from the vault
-// alone: nothing is connected, so the prompt never waits.
+// alone: nothing is connected, so the prompt never waits. A tool that trust shuts out has its name, so that a call is told why it is
+// refused, and is not among defs.
 func (b *mcpBridge) table(ctx context.Context) (defs []sourceTool, back map[string]toolRef, err error) {
 	v, err := b.cfg.Vault(ctx)
 	if err != nil {
@@ -479,8 +491,12 @@ func (b *mcpBridge) table(ctx context.Context) (defs []sourceTool, back map[stri
 	if err != nil {
 		return nil, nil, err
 	}
+	trust, err := b.trust(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	var refs []toolRef
-	found := map[toolRef]toolRow{}
+	found := map[toolRef]grantedTool{}
 	for _, row := range rows {
 		if !row.Profiles[profile] {
 			continue
@@ -489,7 +505,7 @@ func (b *mcpBridge) table(ctx context.Context) (defs []sourceTool, back map[stri
 		if err != nil {
 			return nil, nil, err
 		}
-		for _, t := range grantedOf(row.serverEntry, tools) {
+		for _, t := range grantedOf(row.serverEntry, tools, trust) {
 			if b.cfg.Redact(t.Tool) != t.Tool {
 				continue // a name cannot be masked and still be called by: a model gets no such tool
 			}
@@ -499,7 +515,10 @@ func (b *mcpBridge) table(ctx context.Context) (defs []sourceTool, back map[stri
 	}
 	names, back := bridgedNames(refs, b.cfg.Taken)
 	for _, ref := range refs {
-		if d, ok := b.toolOf(ref, names[ref], found[ref]); ok {
+		if found[ref].shut {
+			continue
+		}
+		if d, ok := b.toolOf(ref, names[ref], found[ref].toolRow); ok {
 			defs = append(defs, d)
 		}
 	}
@@ -516,17 +535,29 @@ func (b *mcpBridge) toolOf(ref toolRef, name string, t toolRow) (d sourceTool, o
 	return sourceTool{def, ref.Server, ref.Tool, t.Hash}, true
 }
 
-// grantedOf gives the rows that may be offered: pinned, not shut out by the entry's lists, within the cap.
-func grantedOf(e serverEntry, rows []toolRow) []toolRow {
-	var out []toolRow
+// grantedTool is a pinned tool that the entry's own lists let through. Shut: trust does not.
+type grantedTool struct {
+	toolRow
+	shut bool
+}
+
+// grantedOf gives the rows that may be called by a bridged name: pinned, not shut out by the entry's lists, within the cap, for which those
+// that trust shuts out do not count.
+func grantedOf(e serverEntry, rows []toolRow, trust *trustRules) []grantedTool {
+	var out []grantedTool
+	offered := 0
 	for _, t := range rows {
 		if t.Hash == "" || slices.Contains(e.Deny, t.Tool) || len(e.Allow) > 0 && !slices.Contains(e.Allow, t.Tool) {
 			continue
 		}
-		if len(out) == mcpMaxTools {
-			break
+		shut := trust.judge(e.Name, t.Tool).Deny
+		if !shut {
+			if offered == mcpMaxTools {
+				continue
+			}
+			offered++
 		}
-		out = append(out, t)
+		out = append(out, grantedTool{t, shut})
 	}
 	return out
 }
@@ -567,9 +598,13 @@ func (b *mcpBridge) described(ctx context.Context, names []string) ([]sourceTool
 	if err != nil {
 		return nil, err
 	}
+	trust, err := b.trust(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var asked [][2]string
 	for _, name := range names {
-		if ref, ok := back[name]; ok {
+		if ref, ok := back[name]; ok && !trust.judge(ref.Server, ref.Tool).Deny {
 			asked = append(asked, [2]string{ref.Server, ref.Tool})
 		}
 	}

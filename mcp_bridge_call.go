@@ -1,4 +1,4 @@
-// This file carries out one call of a bridged tool: pin, lists, policy, connection, pin again, call, redaction, cap, record,
+// This file carries out one call of a bridged tool: pin, trust, lists, policy, connection, pin again, call, redaction, cap, record,
 // audit. It is the one door for bridged calls, whoever asks.
 package main
 
@@ -32,53 +32,71 @@ func (b *mcpBridge) callTool(ctx context.Context, ref toolRef, call toolCall) (t
 	if err := b.cfg.Audit.record(requested); err != nil {
 		return toolResult{}, fmt.Errorf("call %s refused, it cannot be recorded: %w", quoteClip(ev.Subject), err)
 	}
-	view, refusal, err := b.admit(ctx, ref, call, args, digest)
+	view, tool, refusal, err := b.admit(ctx, ref, call, args, digest)
 	if err != nil || refusal.Rule != "" {
 		blocked := ev
 		blocked.Event, blocked.Rule, blocked.Outcome = auditCallBlocked, refusal.Rule, auditDenied
 		if err != nil {
 			blocked.Data = auditText("error", err.Error())
-			if blocked.Rule = "enablement"; !errors.Is(err, errNotEnabled) {
+			switch {
+			case errors.Is(err, errNotEnabled):
+				blocked.Rule = "enablement"
+			case errors.Is(err, errTrustFile):
+				blocked.Rule = ruleTrustFile
+			default:
 				blocked.Rule, blocked.Outcome = "not reachable", auditError
 			}
 		}
 		return refusal, errors.Join(err, b.cfg.Audit.record(blocked))
 	}
-	return b.run(ctx, view, ref, args, ev, call.Session)
+	return b.run(ctx, admitted{view, tool}, ref, args, ev, call.Session)
+}
+
+// admitted is a call that nothing refuses: its connection, and what was found about its tool.
+type admitted struct {
+	view *bridgeView
+	tool bridgeTool
 }
 
 // admit passes one call through everything that can refuse it and gives the connection to use. A refusal is a result with Rule.
-func (b *mcpBridge) admit(ctx context.Context, ref toolRef, call toolCall, args json.RawMessage, digest string) (*bridgeView, toolResult, error) {
+func (b *mcpBridge) admit(ctx context.Context, ref toolRef, call toolCall, args json.RawMessage, digest string) (*bridgeView, bridgeTool, toolResult, error) {
 	row, pinned, err := b.storedTool(ctx, ref, call.Profile)
 	if err != nil {
-		return nil, toolResult{}, err
+		return nil, pinned, toolResult{}, err
 	}
 	if pinned.State == stateWithheld {
 		// Not pinned: only the server knows whether there is such a tool. No call is sent for it.
 		if _, err := b.liveTool(ctx, row, ref, &pinned); err != nil {
-			return nil, toolResult{}, err
+			return nil, pinned, toolResult{}, err
 		}
 	}
 	if r := refuseTool(ref, pinned); r.Rule != "" {
-		return nil, r, nil
+		return nil, pinned, r, nil
 	}
 	d, err := b.cfg.Policy.approve(ctx, bridgedRequest(ref, call, args, digest, pinned.Hash))
 	if err != nil {
-		return nil, toolResult{}, err
+		return nil, pinned, toolResult{}, err
 	}
 	if !d.Allow {
-		return nil, refused(d.Rule, d.Reason, d.Hint), nil
+		return nil, pinned, refused(d.Rule, d.Reason, d.Hint), nil
 	}
 	asked := pinned.Hash
+	if d.Rule == ruleConsent { // the answer may have taken long
+		trust, err := b.trust(ctx)
+		if err != nil {
+			return nil, pinned, toolResult{}, err
+		}
+		pinned.Trust = trust.judge(ref.Server, ref.Tool)
+	}
 	view, err := b.liveTool(ctx, row, ref, &pinned)
 	if err != nil {
-		return nil, toolResult{}, err
+		return nil, pinned, toolResult{}, err
 	}
 	if pinned.State == stateGranted && pinned.Hash != asked {
 		// Granted in between by another process: what was asked about is not what would run.
-		return nil, refused("pin", "the tool changed while this call was decided", "call it again"), nil
+		return nil, pinned, refused("pin", "the tool changed while this call was decided", "call it again"), nil
 	}
-	return view, refuseTool(ref, pinned), nil
+	return view, pinned, refuseTool(ref, pinned), nil
 }
 
 // bridgedRequest is what the policy is asked about a bridged call.
@@ -100,11 +118,12 @@ func (b *mcpBridge) liveTool(ctx context.Context, row serverRow, ref toolRef, t 
 	if !ok {
 		return nil, &hintedError{fmt.Errorf("%w on %s: %s", errNoSuchTool, quoteClip(ref.Server), quoteClip(ref.Tool)), "tai mcp tools " + quoteWord(ref.Server) + " shows the names"}
 	}
+	live.Trust = t.Trust
 	*t = live
 	return view, nil
 }
 
-// pinnedTool judges a tool by the vault alone: granted with its pin, shut out by the entry's lists, or withheld.
+// pinnedTool judges a tool by the vault alone: granted with its pin, shut out by the entry's lists, or withheld. Trust is left out.
 func (b *mcpBridge) pinnedTool(ctx context.Context, row serverRow, tool string) (bridgeTool, error) {
 	v, err := b.cfg.Vault(ctx)
 	if err != nil {
@@ -119,9 +138,13 @@ func (b *mcpBridge) pinnedTool(ctx context.Context, row serverRow, tool string) 
 	return bridgeTool{State: t.State, Reason: t.Reason, Hash: hash}, err
 }
 
-// refuseTool says why a listed tool may not be called, or nothing. A tool over the cap is not offered, but may be called by name.
+// refuseTool says why a listed tool may not be called, or nothing: its pin comes first, then trust, then the entry's own lists. A tool over
+// the cap is not offered, but may be called by name.
 func refuseTool(ref toolRef, t bridgeTool) toolResult {
 	name := visibleLine(ref.Tool)
+	if t.Trust.Deny && t.State != stateWithheld && t.State != stateUnusable {
+		return refused(t.Trust.Rule, fmt.Sprintf("tool %s of %s is shut out: %s", name, visibleLine(ref.Server), t.Trust.Reason), t.Trust.Hint)
+	}
 	switch t.State {
 	case stateWithheld:
 		return refused("pin", fmt.Sprintf("tool %s of %s is withheld: %s", name, visibleLine(ref.Server), t.Reason),
@@ -139,9 +162,12 @@ func refused(rule, reason, hint string) toolResult {
 }
 
 // run sends an admitted call and records what came of it. The started line is on disk before the call goes out.
-func (b *mcpBridge) run(ctx context.Context, view *bridgeView, ref toolRef, args json.RawMessage, ev auditEvent, session string) (toolResult, error) {
+func (b *mcpBridge) run(ctx context.Context, call admitted, ref toolRef, args json.RawMessage, ev auditEvent, session string) (toolResult, error) {
 	started := ev
 	started.Event = auditCallStarted
+	if rule := call.tool.Trust.Rule; rule != "" {
+		started.Data = auditText(auditTrustKey, rule)
+	}
 	if err := errors.Join(b.cfg.Audit.record(started), b.cfg.Audit.sync()); err != nil {
 		return toolResult{}, fmt.Errorf("call %s refused, it cannot be recorded: %w", quoteClip(ev.Subject), err)
 	}
@@ -151,14 +177,14 @@ func (b *mcpBridge) run(ctx context.Context, view *bridgeView, ref toolRef, args
 		return toolResult{Text: err.Error(), IsError: true}, b.cfg.Audit.record(failed)
 	}
 	begin := b.cfg.Now()
-	raw, callErr := view.client.callTool(ctx, ref.Tool, args)
+	raw, callErr := call.view.client.callTool(ctx, ref.Tool, args)
 	done := ev
 	done.Event, done.Outcome, done.Duration = auditCallCompleted, auditOK, b.cfg.Now().Sub(begin)
 	if callErr != nil {
 		done.Event, done.Outcome, done.Data = auditCallFailed, auditError, auditText("error", callErr.Error())
 		return toolResult{}, errors.Join(fmt.Errorf("mcp server %s: call %s: %w", quoteClip(ref.Server), quoteClip(ref.Tool), b.cleanError(callErr)), b.cfg.Audit.record(done))
 	}
-	res, err := b.finish(ctx, view, ref, raw, session)
+	res, err := b.finish(ctx, call.view, ref, raw, session)
 	done.Size = int64(len(res.Text))
 	if res.IsError || err != nil {
 		done.Event, done.Outcome = auditCallFailed, auditError

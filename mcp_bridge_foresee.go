@@ -1,4 +1,4 @@
-// This file says what would happen to a call of a bridged tool: pin, lists and policy as in the call itself, by the vault alone. Nothing is
+// This file says what would happen to a call of a bridged tool: pin, trust, lists and policy as in the call itself, by the vault alone. Nothing is
 // connected or sent.
 package main
 
@@ -42,6 +42,8 @@ func (b *mcpBridge) foreseeTool(ctx context.Context, ref toolRef, c toolCall) (p
 		return b.cfg.Policy.refuse(subject, digest, ruleUnknown, err.Error(), "tai mcp list shows the servers"), nil
 	case errors.Is(err, errNotEnabled):
 		return b.cfg.Policy.refuse(subject, digest, "enablement", err.Error(), "tai mcp enable "+quoteWord(ref.Server)), nil
+	case errors.Is(err, errTrustFile):
+		return b.cfg.Policy.refuse(subject, digest, ruleTrustFile, err.Error(), "mend or remove the file"), nil
 	case err != nil:
 		return policyForecast{}, err
 	}

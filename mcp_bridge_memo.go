@@ -1,4 +1,4 @@
-// This file remembers what the vault said about tools while the vault stays as it is, so that a call of a tool in use reads one
+// This file remembers what the vault said about tools while the vault and the trust file stay as they are, so that a call of a tool in use reads one
 // number from it instead of four tables.
 package main
 
@@ -23,6 +23,7 @@ func (b *mcpBridge) storedTool(ctx context.Context, ref toolRef, profile string)
 		return serverRow{}, bridgeTool{}, err
 	}
 	tool, err := b.pinnedTool(ctx, row, ref.Tool)
+	tool.Trust = at.trust.judge(ref.Server, ref.Tool)
 	if err == nil && tool.State == stateGranted { // of others there may be any number, since a caller can make up names
 		b.memoMu.Lock()
 		defer b.memoMu.Unlock()
@@ -64,8 +65,19 @@ func (b *mcpBridge) stamp(ctx context.Context) (at bridgeStamp, err error) {
 	if err != nil {
 		return at, err
 	}
-	at.vaultStamp, err = v.stamp(ctx)
+	if at.vaultStamp, err = v.stamp(ctx); err != nil {
+		return at, err
+	}
+	if at.trust, err = b.cfg.Trust.read(at.vaultStamp); err != nil {
+		err = &hintedError{err, "mend or remove the file; a lost deny is worse than no service"}
+	}
 	return at, err
+}
+
+// trust gives the rules that hold at this moment.
+func (b *mcpBridge) trust(ctx context.Context) (*trustRules, error) {
+	at, err := b.stamp(ctx)
+	return at.trust, err
 }
 
 // switched is to be called after the run has taken another profile. It ends the connections to servers that are not enabled there.

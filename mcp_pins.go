@@ -87,8 +87,8 @@ type listedTool struct {
 	Was    *toolRow
 }
 
-// judgeTools sorts a live list by pins (tool to hash), the granted texts, the entry's own lists and the caps. The answer keeps
-// the order of the list; removed names the pinned tools that are no longer there.
+// judgeTools sorts a live list by pins (tool to hash), the granted texts and the entry's own lists; trust and the cap are left to settle. The
+// answer keeps the order of the list; removed names the pinned tools that are no longer there.
 func judgeTools(e serverEntry, list []toolDef, granted []toolRow) (tools []listedTool, removed []string) {
 	identity := serverIdentity(e)
 	was := make(map[string]*toolRow, len(granted))
@@ -96,11 +96,9 @@ func judgeTools(e serverEntry, list []toolDef, granted []toolRow) (tools []liste
 		was[granted[i].Tool] = &granted[i]
 	}
 	live := make(map[string]bool, len(list))
-	offered := 0
 	tools = make([]listedTool, 0, len(list))
 	for _, def := range list {
 		t := judgeTool(e, identity, def, was[def.Name])
-		t.judgeCap(&offered)
 		if def.Name != "" {
 			live[def.Name] = true
 		}

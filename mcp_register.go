@@ -270,6 +270,11 @@ func (b *mcpBridge) registerTools(ctx context.Context, v *vault, p registration,
 	own := p.secrets()
 	mask := func(s string) string { return own.text(b.cfg.Redact(s)) }
 	dropSecretNames(tools, mask)
+	trust, err := b.trust(ctx)
+	if err != nil {
+		return nil, err
+	}
+	settle(tools, p.entry.Name, trust)
 	r.Tools = tools
 	var rows []toolRow
 	for _, t := range tools {

@@ -28,6 +28,7 @@ const (
 	ruleTrustAllow       = ruleTrust + "allow "
 	ruleTrustAllowList   = ruleTrust + "allow list"
 	ruleTrustUnconfirmed = ruleTrust + "not confirmed"
+	ruleTrustFile        = ruleTrust + "file" // it cannot be relied on
 )
 
 // trustEntry is what the file says of the servers that its name fits, exact or with *. Deny shuts tools out. Allow, where it is not
