@@ -280,7 +280,7 @@ func cmdApprovalList(ctx context.Context, c *invocation) error {
 		return err
 	}
 	if c.given("confirm") {
-		if err := c.confirmFiles(ctx, files); err != nil {
+		if err := c.confirmFiles(ctx, files, "approval-confirm"); err != nil {
 			return err
 		}
 		if files, err = read(); err != nil {
@@ -318,8 +318,8 @@ func cmdApprovalList(ctx context.Context, c *invocation) error {
 	return nil
 }
 
-// confirmFiles shows those files that do not count yet, asks, and makes them count.
-func (c *invocation) confirmFiles(ctx context.Context, files []policyFile) error {
+// confirmFiles shows those files that do not count yet, asks, and makes them count. kind is that of the deed in the run log.
+func (c *invocation) confirmFiles(ctx context.Context, files []policyFile, kind string) error {
 	files = slices.DeleteFunc(slices.Clone(files), func(f policyFile) bool { return f.Known })
 	if len(files) == 0 {
 		return nil
@@ -332,7 +332,7 @@ func (c *invocation) confirmFiles(ctx context.Context, files []policyFile) error
 	if err != nil {
 		return err
 	}
-	return c.bridge.decided(ctx, req, deed{Kind: "approval-confirm", Subject: c.policyFolder(), Data: req.Args}, func() (string, error) {
+	return c.bridge.decided(ctx, req, deed{Kind: kind, Subject: c.policyFolder(), Data: req.Args}, func() (string, error) {
 		var err error
 		for _, f := range files {
 			err = errors.Join(err, confirmFile(ctx, v, f))
@@ -365,10 +365,13 @@ func cmdApprovalDigest(ctx context.Context, c *invocation) error {
 	return c.done(map[string]string{"tool": name, "digest": digest, "flag": flag}, "%s\n%s", digest, flag)
 }
 
-// approvalsFault gives a fault of a policy file the way out.
-func approvalsFault(err error) error {
+// approvalsFault gives a fault of the presets' file the way out.
+func approvalsFault(err error) error { return policyFault(approvalsName, err) }
+
+// policyFault gives a fault of a policy file the way out.
+func policyFault(name string, err error) error {
 	if errors.Is(err, errPolicyChanged) {
-		return &cliError{Exit: exitRefused, Rule: "consent", Message: approvalsName + " was changed meanwhile: " + err.Error(), Hint: "run the command again", err: err}
+		return &cliError{Exit: exitRefused, Rule: "consent", Message: name + " was changed meanwhile: " + err.Error(), Hint: "run the command again", err: err}
 	}
 	return err
 }

@@ -36,6 +36,9 @@ func (b *mcpBridge) callTool(ctx context.Context, ref toolRef, call toolCall) (t
 	if err != nil || refusal.Rule != "" {
 		blocked := ev
 		blocked.Event, blocked.Rule, blocked.Outcome = auditCallBlocked, refusal.Rule, auditDenied
+		if tool.Trust.Deny && refusal.Rule == tool.Trust.Rule {
+			blocked.Data = b.cfg.Trust.note(ref, tool.Trust)
+		}
 		if err != nil {
 			blocked.Data = auditText("error", err.Error())
 			switch {
@@ -165,9 +168,7 @@ func refused(rule, reason, hint string) toolResult {
 func (b *mcpBridge) run(ctx context.Context, call admitted, ref toolRef, args json.RawMessage, ev auditEvent, session string) (toolResult, error) {
 	started := ev
 	started.Event = auditCallStarted
-	if rule := call.tool.Trust.Rule; rule != "" {
-		started.Data = auditText(auditTrustKey, rule)
-	}
+	started.Data = b.cfg.Trust.note(ref, call.tool.Trust)
 	if err := errors.Join(b.cfg.Audit.record(started), b.cfg.Audit.sync()); err != nil {
 		return toolResult{}, fmt.Errorf("call %s refused, it cannot be recorded: %w", quoteClip(ev.Subject), err)
 	}

@@ -4,16 +4,36 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 )
 
 // errTrustFile is what the bridge meets where the trust file cannot be relied on: no tool is offered or called (POL-09).
 var errTrustFile = errors.New("trust file")
 
-// auditTrustKey is under what the started line of a bridged call says which allow let it through.
-const auditTrustKey = "trust"
+// trustNote is the data of the line in the run log that tells what trust decided about a call: of the started line where an allow list let
+// it through, of the blocked one where it did not run. Rule begins with ruleTrust.
+type trustNote struct {
+	File   string `json:"file"`
+	Server string `json:"server"`
+	Tool   string `json:"tool"`
+	Rule   string `json:"trust"`
+}
+
+// note gives the data of a verdict, nil where trust says nothing.
+func (s *trustSource) note(ref toolRef, v trustVerdict) json.RawMessage {
+	if v.Rule == "" {
+		return nil
+	}
+	data, err := json.Marshal(trustNote{filepath.Join(s.Dir, trustName), ref.Server, ref.Tool, v.Rule})
+	if err != nil {
+		return nil // strings cannot fail
+	}
+	return data
+}
 
 // trustSource reads the trust file in Dir, the .tai folder of a workspace. Trusted tells of a SHA-256 whether the file counts. It is safe for
 // concurrent use.
