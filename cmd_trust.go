@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -141,18 +142,18 @@ func cmdTrustAllow(ctx context.Context, c *invocation) error {
 // trustAllowRequest is the question of allow. A file that somebody else wrote is shown with it, since it would come to count.
 func trustAllowRequest(ctx context.Context, v *vault, server string, tools []string, f policyFile) (policyRequest, error) {
 	req := policyRequest{Tool: "mcp_trust_allow", Title: "let these tools of the server " + trustShown(server) + " through in this workspace?", Destructive: true, Always: true, Person: true,
-		Lines: []consentLine{{Label: "the tools", Text: strings.Join(tools, "\n"), Exact: true, Quoted: true}}}
+		Lines: []consentLine{trustLine("the tools", tools)}}
 	var have trustEntry
 	if f.Trust != nil {
 		have = f.Trust.Servers[server]
 	}
 	if len(have.Allow) > 0 {
-		req.Lines = append(req.Lines, consentLine{Label: "allowed so far", Text: strings.Join(have.Allow, "\n"), Exact: true, Quoted: true})
+		req.Lines = append(req.Lines, trustLine("allowed so far", have.Allow))
 	} else {
 		req.Lines = append(req.Lines, consentLine{Label: "what else", Text: "all its other tools are refused here from then on"})
 	}
 	if len(have.Deny) > 0 {
-		req.Lines = append(req.Lines, consentLine{Label: "denied, also after this", Text: strings.Join(have.Deny, "\n"), Exact: true, Quoted: true})
+		req.Lines = append(req.Lines, trustLine("denied, also after this", have.Deny))
 	}
 	if slices.Contains(tools, "*") {
 		req.Danger = append(req.Danger, "every tool of the server, also those that it adds later")
@@ -166,6 +167,17 @@ func trustAllowRequest(ctx context.Context, v *vault, server string, tools []str
 		req.Danger = append(req.Danger, "somebody else wrote "+trustName+", and what it allows would count too")
 	}
 	return trustDigest(req, map[string]any{"server": server, "tools": tools, "file": f.Hash})
+}
+
+// trustLine shows names one a line. None can look like two.
+func trustLine(label string, names []string) consentLine {
+	lines := slices.Clone(names)
+	for i, name := range lines {
+		if strings.ContainsAny(name, "\r\n") {
+			lines[i] = strconv.Quote(name)
+		}
+	}
+	return consentLine{Label: label, Text: strings.Join(lines, "\n"), Exact: true}
 }
 
 // trustDigest binds the answer to what it is about.
@@ -244,10 +256,10 @@ func trustLifted(server string, have trustEntry, gone func(string) bool) (lines 
 		}
 	}
 	if len(denies) > 0 {
-		lines = append(lines, consentLine{Label: "no longer refused", Text: strings.Join(denies, "\n"), Exact: true, Quoted: true})
+		lines = append(lines, trustLine("no longer refused", denies))
 	}
 	if len(have.Allow) > 0 && !slices.ContainsFunc(have.Allow, func(tool string) bool { return !gone(tool) }) {
-		lines = append(lines, consentLine{Label: "no tool of " + trustShown(server) + " is refused any more for not being one of these", Text: strings.Join(have.Allow, "\n"), Exact: true, Quoted: true})
+		lines = append(lines, trustLine("no tool of "+trustShown(server)+" is refused any more for not being one of these", have.Allow))
 	}
 	return lines
 }
