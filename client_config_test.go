@@ -117,7 +117,7 @@ func TestCLIClientConfig(t *testing.T) {
 	r.tai("mcp", "config", "codex", "--mode", "read-only").done("--permission-mode", "read-only")
 	doc := r.tai("--json", "mcp", "config", "gemini", "--http", "--key", "MY_KEY", "--name", "here")
 	doc.ok()
-	if got := cliJSON[clientJSON](doc); got.App != "gemini" || got.Format != "json" || !strings.Contains(got.Entry, "Bearer ${MY_KEY}") || !strings.Contains(got.Entry, `"here"`) || !strings.Contains(got.Entry, `"http://127.0.0.1:8765/mcp"`) || len(got.Notes) != 1 {
+	if got := cliJSON[struct{ Apps []clientJSON }](doc).Apps[0]; got.App != "gemini" || got.Format != "json" || !strings.Contains(got.Entry, "Bearer ${MY_KEY}") || !strings.Contains(got.Entry, `"here"`) || !strings.Contains(got.Entry, `"http://127.0.0.1:8765/mcp"`) || len(got.Notes) != 1 {
 		t.Errorf("%+v", got)
 	}
 	list := r.tai("--json", "mcp", "config")

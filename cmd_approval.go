@@ -280,7 +280,7 @@ func cmdApprovalList(ctx context.Context, c *invocation) error {
 		return err
 	}
 	if c.given("confirm") {
-		if err := c.confirmFiles(ctx, files, "approval-confirm"); err != nil {
+		if err := c.confirmFiles(ctx, files, deed{Kind: "approval-confirm"}); err != nil {
 			return err
 		}
 		if files, err = read(); err != nil {
@@ -318,8 +318,8 @@ func cmdApprovalList(ctx context.Context, c *invocation) error {
 	return nil
 }
 
-// confirmFiles shows those files that do not count yet, asks, and makes them count. kind is that of the deed in the run log.
-func (c *invocation) confirmFiles(ctx context.Context, files []policyFile, kind string) error {
+// confirmFiles shows those files that do not count yet, asks, and makes them count. d is the deed for the run log, but for what it is about.
+func (c *invocation) confirmFiles(ctx context.Context, files []policyFile, d deed) error {
 	files = slices.DeleteFunc(slices.Clone(files), func(f policyFile) bool { return f.Known })
 	if len(files) == 0 {
 		return nil
@@ -332,7 +332,8 @@ func (c *invocation) confirmFiles(ctx context.Context, files []policyFile, kind 
 	if err != nil {
 		return err
 	}
-	return c.bridge.decided(ctx, req, deed{Kind: kind, Subject: c.policyFolder(), Data: req.Args}, func() (string, error) {
+	d.Subject, d.Data = c.policyFolder(), req.Args
+	return c.bridge.decided(ctx, req, d, func() (string, error) {
 		var err error
 		for _, f := range files {
 			err = errors.Join(err, confirmFile(ctx, v, f))

@@ -71,7 +71,7 @@ func cmdClientConfig(_ context.Context, c *invocation) error {
 		doc.Notes = apps[i].Notes(d)
 	}
 	if c.json {
-		return writeJSON(c.stdout, doc)
+		return writeJSON(c.stdout, map[string]any{"apps": []clientJSON{doc}})
 	}
 	if _, err := fmt.Fprint(c.stdout, visible(doc.Entry)); err != nil {
 		return fmt.Errorf("write the entry: %w", err)

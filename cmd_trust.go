@@ -39,10 +39,11 @@ func trustCommands() []command {
 	}
 }
 
-// trustDeed is a change of the file for the run log.
-func (c *invocation) trustDeed(kind, server string, tools []string) (deed, error) {
+// trustDeed is a change of the file for the run log: d, and what it is about.
+func (c *invocation) trustDeed(d deed, server string, tools []string) (deed, error) {
 	data, err := json.Marshal(map[string]any{"file": filepath.Join(c.policyFolder(), trustName), "server": server, "tools": orEmpty(tools)})
-	return deed{Kind: kind, Subject: server, Data: data}, err
+	d.Subject, d.Data = server, data
+	return d, err
 }
 
 // trustChange is one change that a command makes to what the file says of a server. Made is what it says then.
@@ -120,7 +121,7 @@ func cmdTrustAllow(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	d, err := c.trustDeed("trust-allow", server, tools)
+	d, err := c.trustDeed(deed{Kind: "trust-allow"}, server, tools)
 	if err != nil {
 		return err
 	}
@@ -198,7 +199,7 @@ func cmdTrustDeny(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	d, err := c.trustDeed("trust-deny", server, tools)
+	d, err := c.trustDeed(deed{Kind: "trust-deny"}, server, tools)
 	if err != nil {
 		return err
 	}
@@ -270,7 +271,7 @@ func (c *invocation) revokeTrust(ctx context.Context, t *trustChange, tools []st
 	if err != nil {
 		return err
 	}
-	d, err := c.trustDeed("trust-revoke", t.server, tools)
+	d, err := c.trustDeed(deed{Kind: "trust-revoke"}, t.server, tools)
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func cmdTrustList(ctx context.Context, c *invocation) error {
 		return err
 	}
 	if c.given("confirm") && !f.Known {
-		if err := c.confirmFiles(ctx, []policyFile{f}, "trust-confirm"); err != nil {
+		if err := c.confirmFiles(ctx, []policyFile{f}, deed{Kind: "trust-confirm"}); err != nil {
 			return err
 		}
 		if f, err = c.trustFile(); err != nil {
@@ -310,7 +310,7 @@ func (c *invocation) trustEvents(ctx context.Context, r auditRunInfo) (events []
 		}
 		isChange := strings.HasPrefix(rec.Kind, "trust-")
 		switch {
-		case rec.Kind == auditKindMCP && data.File == own && strings.HasPrefix(data.Rule, ruleTrust):
+		case rec.Kind == auditKindMCP && data.File == own && strings.HasPrefix(data.Rule, trustRulePrefix):
 			e.What, e.Server, e.Tools, e.Rule = trustLet, data.Server, []string{data.Tool}, data.Rule
 			if rec.Event == auditCallBlocked {
 				e.What = trustRefused

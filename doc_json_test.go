@@ -271,6 +271,7 @@ func docServers(t *testing.T, r *docRig, do func(int, string, ...string) string,
 	do(0, "", "tools", "call", "mcp_list")
 	do(0, "", "tools", "digest", "file_read", `{"path":"x"}`)
 	docApprovals(r, do)
+	docTrust(do)
 	do(0, "", "mcp", "disable", "web")
 	do(0, "", "mcp", "enable", "web")
 	do(0, "", "mcp", "remove", "web", "--yes")
@@ -293,6 +294,19 @@ func docApprovals(r *docRig, do func(int, string, ...string) string) {
 		do(0, "", "approval", "revoke", ps.ID, "--yes")
 	}
 	do(0, "", "approval", "digest", "file_read", `{"path":"x"}`)
+}
+
+// docTrust runs the commands about trust and about other apps.
+func docTrust(do func(int, string, ...string) string) {
+	do(0, "", "mcp", "trust", "allow", "--server", "fake", "--tools", "echo", "--note", "why", "--yes")
+	do(0, "", "mcp", "trust", "deny", "--server", "fake", "--tools", "more")
+	do(3, "", "mcp", "call", "fake", "more")
+	do(0, "", "mcp", "trust", "list")
+	do(0, "", "mcp", "trust", "inspect", "--server", "fake")
+	do(0, "", "mcp", "trust", "audit")
+	do(0, "", "mcp", "trust", "revoke", "--server", "fake", "--yes")
+	do(0, "", "mcp", "config")
+	do(0, "", "mcp", "config", "zed", "--http")
 }
 
 // docModels runs the commands about models, with an endpoint that calls its tool only the first time.

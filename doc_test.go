@@ -528,7 +528,7 @@ func TestDocPolicy(t *testing.T) {
 	names := []string{"toolRulePerson"}
 	modes := map[approvalMode]bool{}
 	for _, c := range consts {
-		if strings.HasPrefix(c.Name, "rule") && c.File == "policy.go" {
+		if strings.HasPrefix(c.Name, "rule") && (c.File == "policy.go" || c.File == "policy_trust.go") {
 			names = append(names, c.Name)
 		}
 		if strings.HasPrefix(c.Name, "mode") && c.File == "policy_presets.go" {
@@ -556,6 +556,7 @@ func TestDocPolicy(t *testing.T) {
 
 	for what, parse := range map[string]func(string) error{
 		".tai/config.json":    func(s string) error { return parseConfigFile([]byte(s), false, &workspacePolicy{}) },
+		".tai/trust.json":     func(s string) error { return parseTrustFile([]byte(s), false, &workspacePolicy{}) },
 		".tai/approvals.json": func(s string) error { return parseApprovals([]byte(s), false, &workspacePolicy{}) },
 	} {
 		i := slices.IndexFunc(page["Policy"], func(l string) bool { return strings.HasPrefix(l, what+" ") })

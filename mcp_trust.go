@@ -15,7 +15,7 @@ import (
 var errTrustFile = errors.New("trust file")
 
 // trustNote is the data of the line in the run log that tells what trust decided about a call: of the started line where an allow list let
-// it through, of the blocked one where it did not run. Rule begins with ruleTrust.
+// it through, of the blocked one where it did not run. Rule begins with trustRulePrefix.
 type trustNote struct {
 	File   string `json:"file"`
 	Server string `json:"server"`

@@ -23,12 +23,12 @@ const (
 
 // The rules that trust decides by. Deny and allow are followed by the pattern.
 const (
-	ruleTrust            = "trust " // what all of them begin with
-	ruleTrustDeny        = ruleTrust + "deny "
-	ruleTrustAllow       = ruleTrust + "allow "
-	ruleTrustAllowList   = ruleTrust + "allow list"
-	ruleTrustUnconfirmed = ruleTrust + "not confirmed"
-	ruleTrustFile        = ruleTrust + "file" // it cannot be relied on
+	ruleTrustDeny        = "trust deny "
+	ruleTrustAllow       = "trust allow "
+	ruleTrustAllowList   = "trust allow list"
+	ruleTrustUnconfirmed = "trust not confirmed"
+	ruleTrustFile        = "trust file" // it cannot be relied on
+	trustRulePrefix      = "trust "     // what all of them begin with
 )
 
 // trustEntry is what the file says of the servers that its name fits, exact or with *. Deny shuts tools out. Allow, where it is not
