@@ -113,7 +113,7 @@ func cmdTrustAllow(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	v, err := c.policyVault(ctx)
+	v, err := c.writableVault(ctx)
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func cmdTrustDeny(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	v, err := c.policyVault(ctx)
+	v, err := c.writableVault(ctx)
 	if err != nil {
 		return err
 	}
@@ -267,7 +267,7 @@ func trustLifted(server string, have trustEntry, gone func(string) bool) (lines 
 
 // revokeTrust makes the change, after a question where lifted is not empty.
 func (c *invocation) revokeTrust(ctx context.Context, t *trustChange, tools []string, lifted []consentLine) error {
-	v, err := c.policyVault(ctx)
+	v, err := c.writableVault(ctx)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,6 @@ var layerOf = map[string]float64{
 	"vault_search.go": 1.05, "vault_messages.go": 1.08, "vault_memories.go": 1.15, "tool_memory.go": 4.12, "tool_session.go": 4.95, "audit_rows.go": 2.3, "tool_audit.go": 4.15, "tool_usage.go": 4.2, "cmd_memory.go": 6.25, "cmd_usage.go": 6.27,
 	"asking.go": 0.0, "tools_narrow.go": 4.45, "agent_sub.go": 5.2, "tool_agent.go": 5.3, "ask_desk.go": 5.85, "app_agents.go": 6.05,
 	"mcp_serve_chat.go": 6.05, "mcp_serve_stdio.go": 6.15, "cmd_mcp_serve.go": 6.3, "cmd_serve_key.go": 6.54,
-	"policy_trust.go": 2.0, "mcp_trust.go": 4.2, "cmd_trust.go": 6.36, "cmd_trust_show.go": 6.36, "client_config.go": 3.0, "cmd_client_config.go": 6.3,
 	"policy_trust.go": 2.0, "mcp_trust.go": 4.2, "cmd_trust_show.go": 6.36, "cmd_trust.go": 6.37, "client_config.go": 3.0, "cmd_client_config.go": 6.3,
 	"main.go": 7,
 }
