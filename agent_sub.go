@@ -98,6 +98,7 @@ type subAgent struct {
 	session string
 	steps   int
 	deeper  int // steps of those that it waited for
+	refused int // of its calls
 	usage   chatUsage
 	said    string // what the model said last
 	answer  string
@@ -115,6 +116,7 @@ type subReport struct {
 	Background bool      `json:"background"`
 	Steps      int       `json:"steps"`
 	MaxSteps   int       `json:"max_steps"`
+	Refused    int       `json:"refused"` // of its calls
 	Usage      subUsage  `json:"usage"`
 	Doing      string    `json:"doing,omitempty"`
 	Answer     string    `json:"answer,omitempty"`
@@ -301,7 +303,7 @@ func (s *subAgent) run(ctx context.Context, c agentConfig) {
 func (s *subAgent) before(res turnResult) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.session, s.steps, s.deeper, s.usage, s.doing = res.Session, res.Steps, res.Below, res.Usage, ""
+	s.session, s.steps, s.deeper, s.refused, s.usage, s.doing = res.Session, res.Steps, res.Below, res.Refused, res.Usage, ""
 	if s.asked {
 		return errSubStopped
 	}
@@ -312,7 +314,7 @@ func (s *subAgent) before(res turnResult) error {
 func (s *subAgent) finish(res turnResult, err, cause error) {
 	s.mu.Lock()
 	if res.Session != "" { // else nothing came of it, or tai itself fell over
-		s.steps, s.deeper, s.usage, s.session = res.Steps, res.Below, res.Usage, res.Session
+		s.steps, s.deeper, s.refused, s.usage, s.session = res.Steps, res.Below, res.Refused, res.Usage, res.Session
 	}
 	s.doing, s.ended = "", s.host.cfg.Now()
 	switch {
@@ -357,7 +359,7 @@ func (s *subAgent) report() subReport {
 	redact := s.host.cfg.Redact
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := subReport{ID: s.id, State: s.state, Task: clip(redact(s.task), subSaidMax), Session: s.session, Background: s.background, Steps: s.steps, MaxSteps: s.bounds.Steps,
+	r := subReport{ID: s.id, State: s.state, Task: clip(redact(s.task), subSaidMax), Session: s.session, Background: s.background, Steps: s.steps, MaxSteps: s.bounds.Steps, Refused: s.refused,
 		Usage: subUsage{s.usage.Input, s.usage.Output}, Answer: redact(s.answer), Error: redact(s.fault), Started: s.started.UTC()}
 	if s.parent != nil {
 		r.Parent = s.parent.id
@@ -386,10 +388,14 @@ func (s *subAgent) spent() toolSpent {
 // account is one clause about how far it got.
 func (r subReport) account() string {
 	ran := (time.Duration(r.Ran) * time.Millisecond).Round(100 * time.Millisecond)
-	if r.State == subRunning {
-		return fmt.Sprintf("running for %s, %d of %s done, %s", ran, r.Steps, plural(r.MaxSteps, "step"), visibleLine(r.Doing))
+	refused := ""
+	if r.Refused > 0 {
+		refused = ", " + plural(r.Refused, "call") + " refused"
 	}
-	return fmt.Sprintf("%s after %s, %s, %d tokens in, %d out", r.State, ran, plural(r.Steps, "step"), r.Usage.Input, r.Usage.Output)
+	if r.State == subRunning {
+		return fmt.Sprintf("running for %s, %d of %s done%s, %s", ran, r.Steps, plural(r.MaxSteps, "step"), refused, visibleLine(r.Doing))
+	}
+	return fmt.Sprintf("%s after %s, %s%s, %d tokens in, %d out", r.State, ran, plural(r.Steps, "step"), refused, r.Usage.Input, r.Usage.Output)
 }
 
 // find gives the sub-agent with that id, if it is one below top; nil is the conversation, below which all are.

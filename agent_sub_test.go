@@ -327,7 +327,10 @@ func TestAgentSubNoWayRound(t *testing.T) {
 				result = r.Messages[2].Content
 				return chatReply{Text: "ok", Stop: "stop"}, nil
 			}}})
-			rig.direct(t, "agent_run", `{"task":"t","tools":["echo","tool_search","policy_check","mcp_call","mcp_files_*"]}`)
+			res, _ := rig.direct(t, "agent_run", `{"task":"t","tools":["echo","tool_search","policy_check","mcp_call","mcp_files_*"]}`)
+			if refused := strings.Contains(tc.want, "refused"); strings.Contains(res.Text, ", 1 call refused, ") != refused {
+				t.Errorf("it tells of refused calls: %q", res.Text)
+			}
 			if tc.log == "-" {
 				if strings.Contains(result, tc.want) || strings.Contains(result, "change:") || !strings.Contains(result, "echo:") {
 					t.Errorf("found %q", result)

@@ -26,6 +26,7 @@ const subReportSchema = `"id":{"type":"string","description":"Id for agent_statu
 "background":{"type":"boolean"},
 "steps":{"type":"integer","description":"Replies of its model so far."},
 "max_steps":{"type":"integer","description":"Its bound of them."},
+"refused":{"type":"integer","description":"Its calls that were refused."},
 "usage":{"type":"object","description":"Tokens so far.","properties":{"input":{"type":"integer"},"output":{"type":"integer"}}},
 "doing":{"type":"string","description":"What it does now."},
 "answer":{"type":"string"},
