@@ -13,7 +13,7 @@ import (
 func TestClientConfigRoundTrip(t *testing.T) {
 	t.Parallel()
 	doors := map[string]clientDoor{
-		"stdio":         {Name: "tai", Command: "/opt/tai/tai", Args: []string{"mcp", "serve", "--root", "/work/a b"}},
+		"stdio":         {Name: "tai", Command: "/opt/tai/tai", Args: []string{"mcp", "serve", "--root", "/srv/a b"}},
 		"odd stdio":     {Name: "my \"tai\" ✓", Command: `/o'pt/"x"/tai`, Args: []string{"mcp", "serve", "--root", "/a\tb/${HOME}x <&> \\ \x7f é"}},
 		"windows stdio": {Name: "tai", Command: `C:\Program Files\tai\tai.exe`, Args: []string{"mcp", "serve", "--root", `C:\new\table`}, GOOS: "windows"},
 		"http":          {Name: "tai", URL: "http://127.0.0.1:8765/mcp", Key: "TAI_MCP_KEY"},
