@@ -94,7 +94,7 @@ func TestHTMLTorture(t *testing.T) {
 	for name, page := range pages {
 		start := time.Now()
 		got := readHTML(page, htmlBase(t), false)
-		if took := time.Since(start); took > 2*time.Second {
+		if took := time.Since(start); took > 20*time.Second { // a second at the most; where it does not grow with the page it is hours, and the race detector takes its time
 			t.Errorf("%s: %d bytes took %v", name, len(page), took)
 		} else if testing.Verbose() {
 			t.Logf("%s: %d bytes, %v, %d bytes of text", name, len(page), took, len(got.Text))

@@ -220,11 +220,12 @@ func (b *mcpBridge) open(ctx context.Context, row serverRow, fresh bool) (*bridg
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	over := ctx.Done()
 	go func() { // ends with ctx, which cancel ends at the latest
 		select {
 		case <-b.done:
 			cancel()
-		case <-ctx.Done():
+		case <-over:
 		}
 	}()
 	if c.view != nil && (!c.view.client.alive() || !sameEntry(c.entry, row.serverEntry)) {

@@ -77,23 +77,36 @@ func newBridgeRig(t testing.TB, mode approvalMode, answer string) *bridgeRig {
 
 // another makes a further bridge over the same vault, as a second run of tai would.
 func (r *bridgeRig) another(v *vault) *mcpBridge {
+	open := func(context.Context) (*vault, error) { return v, nil }
+	var mu sync.Mutex
+	var at vaultStamp
+	var mask *redactor
 	redact := func(s string) string {
-		list, err := v.knownSecrets(context.Background())
+		mu.Lock()
+		defer mu.Unlock()
+		now, err := v.stamp(context.Background())
 		if err != nil {
 			return ""
 		}
-		return newRedactor(list).text(s)
+		if mask == nil || now != at {
+			list, err := v.knownSecrets(context.Background())
+			if err != nil {
+				return ""
+			}
+			at, mask = now, newRedactor(list)
+		}
+		return mask.text(s)
 	}
 	cfg := policyConfig{Mode: r.mode, Root: r.dir}
 	if r.asked.answer != "" {
 		cfg.Prompter = r.asked
 	}
 	return newMCPBridge(bridgeConfig{
-		Vault: func(context.Context) (*vault, error) { return v, nil }, Policy: newPolicy(cfg),
+		Vault: open, Policy: newPolicy(cfg),
 		Audit:  newAuditLog(auditConfig{Dir: filepath.Join(r.dir, "runs"), Origin: "cli", Now: time.Now, Redact: redact}),
 		Redact: redact, Env: func(name string) (string, bool) { s, ok := r.env[name]; return s, ok }, Environ: os.Environ(), GOOS: runtime.GOOS,
 		Profile: v.currentProfile, HTTP: newHTTPClient(httpClientConfig{Env: func(string) string { return "" }}), Taken: noNative, Now: time.Now,
-		Connect: 10 * time.Second, Call: 10 * time.Second,
+		Connect: 20 * time.Second, Call: 20 * time.Second,
 	})
 }
 
