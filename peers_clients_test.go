@@ -81,26 +81,28 @@ func (p *peersTerminal) finish(t *testing.T, code int) string {
 // peersKey is what the clients of these tests call with; it opens nothing outside of one test.
 const peersKey = "peer-test-key-0123456789"
 
-// SRV: real clients list the tools of tai --serve-mcp and read a file through it, each with the key that its person gave it.
+// SRV: real clients list the tools of tai --serve-mcp and of tai mcp serve --http and read a file through them, each with the key that its person
+// gave it.
 func peersClients(t *testing.T, p *peers) {
 	h := p.newHome(t)
-	if err := os.WriteFile(filepath.Join(h.work, "note.txt"), []byte("the kettle is on\n"), 0o600); err != nil {
-		t.Fatal(err)
+	h.note(t)
+	for _, d := range []peersDoor{h.owner(t), h.governed(t, peersKey)} {
+		t.Run(d.name, func(t *testing.T) {
+			peersClientsAt(t, p, d)
+		})
 	}
-	server := h.start(t, []string{"PEER_KEY=" + peersKey}, h.tai, "--serve-mcp", "env:PEER_KEY", "--mcp-port", "0", "--permission-mode", "read-only", "--json")
-	server.await(t, "\n")
-	var at struct{ URL string }
-	if !peersAwait(peersLimit, func() bool { return strings.HasSuffix(server.out.String(), "\n") }) || json.Unmarshal([]byte(server.out.String()), &at) != nil {
-		t.Fatalf("no address: %s%s", server.out.String(), server.err.String())
-	}
+	verifyLogs(t, filepath.Join(h.work, ".tai", "runs"))
+}
+
+func peersClientsAt(t *testing.T, p *peers, at peersDoor) {
 	inspector := func(words ...string) []string {
-		return append([]string{p.file(t, ".bin/mcp-inspector"), "--cli", at.URL, "--transport", "http", "--header", "Authorization: Bearer " + peersKey, "--stored-auth-only", "--format", "json", "-q"}, words...)
+		return append([]string{p.file(t, ".bin/mcp-inspector"), "--cli", at.url, "--transport", "http", "--header", "Authorization: Bearer " + peersKey, "--stored-auth-only", "--format", "json", "-q"}, words...)
 	}
 	porter := func(verb string, words ...string) []string {
-		return append([]string{p.file(t, ".bin/mcporter"), verb, "--http-url", at.URL, "--allow-http", "--header", "Authorization=Bearer " + peersKey}, words...)
+		return append([]string{p.file(t, ".bin/mcporter"), verb, "--http-url", at.url, "--allow-http", "--header", "Authorization=Bearer " + peersKey}, words...)
 	}
 	sdk := func(generation string) []string {
-		return []string{filepath.Join(p.root, "sdk-client.mjs"), generation, at.URL, peersKey}
+		return []string{filepath.Join(p.root, "sdk-client.mjs"), generation, at.url, peersKey}
 	}
 	read := `{"path":"note.txt"}`
 	for _, tc := range []struct {
@@ -126,18 +128,13 @@ func peersClients(t *testing.T, p *peers) {
 			t.Logf("%s %s: %d ms", tc.pkg, p.version(t, tc.pkg), r.took.Milliseconds())
 		})
 	}
-	server.end(t)
-	if got := server.cmd.ProcessState.ExitCode(); got != 0 {
-		t.Errorf("the server ended with %d: %s", got, server.err.String())
-	}
+	at.ends(t)
 }
 
 // SRV: the same clients start tai mcp serve over stdio, list, call, and are refused what changes something; each run has a log that is whole.
 func peersGoverned(t *testing.T, p *peers) {
 	h := p.newHome(t)
-	if err := os.WriteFile(filepath.Join(h.work, "note.txt"), []byte("the kettle is on\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	h.note(t)
 	serve := []string{h.tai, "mcp", "serve", "--root", h.work}
 	inspector := func(words ...string) []string {
 		return append(append([]string{p.file(t, ".bin/mcp-inspector"), "--cli", "--format", "json", "-q"}, words...), append([]string{"--"}, serve...)...)

@@ -21,16 +21,17 @@ import (
 	"time"
 )
 
-// The tests of these files run third-party programs from npm against the tai that a person would run. They need
-// testdata/peers/node_modules (npm ci --ignore-scripts there) and run only when peersVar is 1; then a missing peer is a failure.
+// The tests of these files run third-party programs against the tai that a person would run. They need testdata/peers/node_modules (npm ci
+// --ignore-scripts there) and what the Go module in testdata/peers/goclients requires, and run only when peersVar is 1; then a missing peer is
+// a failure.
 const (
 	peersVar   = "TAI_PEERS"
 	peersLimit = 90 * time.Second // for one run of a program, on a machine that is busy
 )
 
-// peers holds what all of them share: the built tai, and where node and the packages are.
+// peers holds what all of them share: the built tai and the built clients in Go, and where node and the packages are.
 type peers struct {
-	tai, root, modules, node string
+	tai, root, modules, node, goClients string
 }
 
 func TestPeers(t *testing.T) {
@@ -44,6 +45,7 @@ func TestPeers(t *testing.T) {
 	}{
 		{"filesystem", peersFilesystem}, {"npx", peersNpx}, {"stdio", peersStdio}, {"http", peersHTTP}, {"calls", peersCalls},
 		{"noise", peersNoise}, {"killed", peersKilled}, {"clients", peersClients}, {"governed", peersGoverned}, {"agent", peersAgent}, {"models", peersModels}, {"task", peersTask},
+		{"conformance", peersConformance}, {"doors", peersMore}, {"entries", peersEntries},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			t.Parallel()
@@ -63,10 +65,13 @@ func newPeers(t *testing.T) *peers {
 	if _, err := os.Stat(p.node); err != nil {
 		t.Fatalf("%s=1, but the peers are not there (npm ci --ignore-scripts in testdata/peers): %v", peersVar, err)
 	}
-	build := exec.Command("go", "build", "-o", p.tai, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+	p.goClients = filepath.Join(filepath.Dir(p.tai), "goclients")
+	for from, to := range map[string]string{".": p.tai, filepath.Join(root, "goclients"): p.goClients} {
+		build := exec.Command("go", "build", "-C", from, "-o", to, ".")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("build in %s: %v\n%s", from, err, out)
+		}
 	}
 	return p
 }
