@@ -196,7 +196,7 @@ func conformanceCall(body []byte) []byte {
 	return changed
 }
 
-// peersCodex sets Codex up with an entry, and with no model that lies outside of this machine.
+// peersCodex sets Codex up with an entry, and with nothing that it would look for outside of this machine: a model, plugins, a newer version.
 func (h *peersHome) peersCodex(t *testing.T, entry string) (env []string) {
 	t.Helper()
 	dir := filepath.Join(h.home, "codex")
@@ -204,7 +204,7 @@ func (h *peersHome) peersCodex(t *testing.T, entry string) (env []string) {
 		t.Fatal(err)
 	}
 	config := "model = \"none\"\nmodel_provider = \"none\"\ncheck_for_update_on_startup = false\n\n" + entry +
-		"\n[model_providers.none]\nname = \"none\"\nbase_url = \"http://127.0.0.1:9/v1\"\n\n[analytics]\nenabled = false\n"
+		"\n[model_providers.none]\nname = \"none\"\nbase_url = \"http://127.0.0.1:9/v1\"\n\n[analytics]\nenabled = false\n\n[features]\nplugins = false\napps = false\nshell_snapshot = false\n"
 	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
