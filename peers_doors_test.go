@@ -151,11 +151,12 @@ func conformanceFront(t *testing.T, d peersDoor) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := ""
+	front := httptest.NewUnstartedServer(nil)
+	_, own, _ := strings.Cut(front.Listener.Addr().String(), ":")
 	behind := func(s string) string {
 		return strings.ReplaceAll(s, "localhost:"+own, "localhost:"+target.Port())
 	}
-	front := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+	front.Config.Handler = &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(&url.URL{Scheme: target.Scheme, Host: target.Host})
 		r.Out.Host = behind(r.In.Host)
 		if origin := r.In.Header.Get("Origin"); origin != "" {
@@ -171,9 +172,9 @@ func conformanceFront(t *testing.T, d peersDoor) string {
 		body = conformanceCall(body)
 		r.Out.Body, r.Out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		r.Out.Header.Set("Content-Length", strconv.Itoa(len(body)))
-	}})
+	}}
+	front.Start()
 	t.Cleanup(front.Close)
-	_, own, _ = strings.Cut(front.Listener.Addr().String(), ":")
 	return "http://localhost:" + own + target.Path
 }
 
