@@ -337,7 +337,7 @@ func (a *agent) ask(ctx context.Context, tools []chatTool, res *turnResult) (cha
 		if errors.Is(short, errNothingToCompact) {
 			return reply, err
 		}
-		return reply, errors.Join(err, short)
+		return reply, joinErrors(err, short)
 	}
 	return a.request(ctx, tools, res)
 }
@@ -413,7 +413,7 @@ func (a *agent) answer(ctx context.Context, reply chatReply, res turnResult) err
 func (a *agent) cut(ctx context.Context, text string, err error) error {
 	if spokenText(text) != "" {
 		if kept := a.commit(ctx, chatMessage{Role: roleAssistant, Content: text + "\n[cut off here]"}); kept != nil {
-			return errors.Join(err, kept)
+			return joinErrors(err, kept)
 		}
 	}
 	if ctx.Err() != nil {

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -86,7 +85,7 @@ func (a *agent) runCalls(ctx context.Context, calls []chatToolCall) (refused int
 	if refused < len(calls) {
 		a.refusal = toolResult{}
 	}
-	return refused, errors.Join(errs...)
+	return refused, joinErrors(errs...)
 }
 
 // runCall runs one call and keeps its result. The error is that of keeping it; every other fault is a result.

@@ -121,7 +121,7 @@ func (a *agent) compactNow(ctx context.Context) (chatUsage, error) {
 	}
 	err := a.compact(ctx, a.Window/16, a.Window, &usage)
 	if ctx.Err() != nil && err != nil && !errors.Is(err, errTurnInterrupted) {
-		err = errors.Join(errTurnInterrupted, err)
+		err = joinErrors(errTurnInterrupted, err)
 	}
 	return usage, err
 }

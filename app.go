@@ -453,13 +453,13 @@ func (a *app) redact(s string) string { return a.known.text(s) }
 
 // close ends the sub-agents, the background commands, the servers, the run log and the vault, in this order.
 func (a *app) close() error {
-	err := errors.Join(a.agents.close(), a.procs.close(), a.bridge.close(), a.audit.close())
+	err := joinErrors(a.agents.close(), a.procs.close(), a.bridge.close(), a.audit.close())
 	a.web.close()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, v := range []*vault{a.store, a.empty} {
 		if v != nil {
-			err = errors.Join(err, v.close())
+			err = joinErrors(err, v.close())
 		}
 	}
 	if err != nil {

@@ -199,7 +199,7 @@ func (c *console) lineWhile(ctx context.Context, idle func()) (string, error) {
 		}
 		n, err := c.in.Read(buf)
 		if n == 0 {
-			return "", errors.Join(errNoAnswer, err)
+			return "", joinErrors(errNoAnswer, err)
 		}
 		return trimLineEnd(string(buf[:n])), nil
 	}

@@ -298,7 +298,7 @@ func (a *auditLog) begin(rec *auditRecord) error {
 		return err
 	}
 	if err != nil {
-		err = errors.Join(err, a.file.Close(), os.Remove(a.path()))
+		err = joinErrors(err, a.file.Close(), os.Remove(a.path()))
 		a.file, a.broken = nil, nil
 		a.size, a.seq, a.prev, a.synced = 0, 0, auditGenesis, 0
 	}
@@ -432,7 +432,7 @@ func (a *auditLog) create() error {
 	rec := a.prepare(auditEvent{Event: auditRunStarted, Data: a.cfg.Data})
 	if err := a.append(&rec); err != nil {
 		a.file, a.broken = nil, nil
-		return errors.Join(err, f.Close(), os.Remove(a.path()))
+		return joinErrors(err, f.Close(), os.Remove(a.path()))
 	}
 	return nil
 }
@@ -456,7 +456,7 @@ func (a *auditLog) append(rec *auditRecord) error {
 		}
 		err = fmt.Errorf("write run log %s: %w", a.path(), err)
 		if cut := a.file.Truncate(a.size); cut != nil {
-			a.broken = errors.Join(err, cut)
+			a.broken = joinErrors(err, cut)
 		}
 		return err
 	}
@@ -545,12 +545,12 @@ func (a *auditLog) close() error {
 		a.keep.end()
 	}
 	synced := a.sync()
-	if err = errors.Join(err, synced); synced == nil && a.keep != nil {
+	if err = joinErrors(err, synced); synced == nil && a.keep != nil {
 		if renewed := renewWithin(context.Background(), a.renewHead); renewed != nil {
-			err = errors.Join(err, fmt.Errorf("the log of run %s is whole, but its last lines are not on record: %w", a.name, renewed))
+			err = joinErrors(err, fmt.Errorf("the log of run %s is whole, but its last lines are not on record: %w", a.name, renewed))
 		}
 	}
 	a.syncMu.Lock() // nobody else may be in a sync of the file
 	defer a.syncMu.Unlock()
-	return errors.Join(err, a.file.Close())
+	return joinErrors(err, a.file.Close())
 }

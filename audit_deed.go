@@ -4,7 +4,6 @@ package main
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 )
 
@@ -31,14 +30,14 @@ func (a *auditLog) perform(d deed, ask func() (rule string, err error), do func(
 	}
 	rule, err := ask()
 	if err != nil {
-		return errors.Join(err, note(auditCallBlocked, auditDenied, rule, auditText("reason", err.Error())))
+		return joinErrors(err, note(auditCallBlocked, auditDenied, rule, auditText("reason", err.Error())))
 	}
-	if err := errors.Join(note(auditCallStarted, "", rule, nil), a.sync()); err != nil {
+	if err := joinErrors(note(auditCallStarted, "", rule, nil), a.sync()); err != nil {
 		return err
 	}
 	outcome, err := do()
 	if err != nil {
-		return errors.Join(err, note(auditCallFailed, auditError, "", auditText("error", err.Error())))
+		return joinErrors(err, note(auditCallFailed, auditError, "", auditText("error", err.Error())))
 	}
 	return note(auditCallCompleted, cmp.Or(outcome, auditOK), "", nil)
 }

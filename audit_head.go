@@ -197,7 +197,7 @@ func parseAuditHead(b []byte) (h auditHead, err error) {
 	var faults [2]error
 	h.Started, faults[0] = time.Parse(auditHeadTime, d.Started)
 	h.Updated, faults[1] = time.Parse(auditHeadTime, d.Time)
-	if errors.Join(faults[:]...) != nil {
+	if joinErrors(faults[:]...) != nil {
 		return h, errors.New("started and time are not both times")
 	}
 	if err := h.check(); err != nil {

@@ -273,7 +273,7 @@ func cmdApprovalList(ctx context.Context, c *invocation) error {
 	read := func() (files []policyFile, err error) {
 		approvals, err := c.approvals()
 		config, err2 := readConfig(c.policyFolder(), c.trustedFile)
-		return []policyFile{approvals, config}, approvalsFault(errors.Join(err, err2))
+		return []policyFile{approvals, config}, approvalsFault(joinErrors(err, err2))
 	}
 	files, err := read()
 	if err != nil {
@@ -336,7 +336,7 @@ func (c *invocation) confirmFiles(ctx context.Context, files []policyFile, d dee
 	return c.bridge.decided(ctx, req, d, func() (string, error) {
 		var err error
 		for _, f := range files {
-			err = errors.Join(err, confirmFile(ctx, v, f))
+			err = joinErrors(err, confirmFile(ctx, v, f))
 		}
 		return "", err
 	})

@@ -223,11 +223,11 @@ func (a *app) checkLog(ctx context.Context, word string, strict bool) (*os.File,
 		case was != nil:
 			return nil, auditFinding{auditReport: auditReport{Run: src.run}, Checked: auditByChain}.tampered(0, "the log is gone, and %v", was), nil
 		}
-		return nil, auditFinding{}, errors.Join(err, fault)
+		return nil, auditFinding{}, joinErrors(err, fault)
 	}
 	f, err := src.judge(h, auditByVault)
 	if err != nil {
-		return nil, f, errors.Join(err, src.Close())
+		return nil, f, joinErrors(err, src.Close())
 	}
 	switch {
 	case was != nil && !f.Tampered:
@@ -245,7 +245,7 @@ func (a *app) checkLog(ctx context.Context, word string, strict bool) (*os.File,
 func (a *app) verifyRun(ctx context.Context, word string) (auditFinding, error) {
 	file, f, err := a.checkLog(ctx, word, true)
 	if file != nil {
-		err = errors.Join(err, file.Close())
+		err = joinErrors(err, file.Close())
 	}
 	return f, err
 }
@@ -589,7 +589,7 @@ func writeNewFile(name string, b []byte) error {
 		return err
 	}
 	if _, err := f.Write(b); err != nil {
-		return errors.Join(err, f.Close(), os.Remove(name))
+		return joinErrors(err, f.Close(), os.Remove(name))
 	}
-	return errors.Join(f.Sync(), f.Close())
+	return joinErrors(f.Sync(), f.Close())
 }

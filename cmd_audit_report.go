@@ -119,11 +119,11 @@ func replaceFile(path string, b []byte) error {
 		return err
 	}
 	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+	if err = joinErrors(err, f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
+		return joinErrors(err, os.Remove(f.Name()))
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func (a *app) serveHTTP(ctx context.Context, config serveConfig, name, hint stri
 	if _, ok := errors.AsType[*net.OpError](err); ok {
 		return &cliError{Exit: exitFailed, Message: err.Error(), Hint: hint, err: err}
 	}
-	if err = errors.Join(err, told); err == nil {
+	if err = joinErrors(err, told); err == nil {
 		a.sayLine("stopped serving")
 	}
 	return err

@@ -159,7 +159,7 @@ func (c *invocation) mendRows(ctx context.Context, r vaultReport, done *[]string
 	}
 	lines, err := v.repair(ctx, r.mends(mendPages))
 	*done = append(*done, lines...)
-	return errors.Join(err, v.close())
+	return joinErrors(err, v.close())
 }
 
 // agree asks a question of tai's own; --yes answers it.

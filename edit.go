@@ -140,7 +140,7 @@ func (s *editSession) leave() error {
 	}
 	s.raw = false
 	_, err := io.WriteString(s.screen, "\x1b[?2004l")
-	return errors.Join(err, s.restore(), s.shown.apply(s.in))
+	return joinErrors(err, s.restore(), s.shown.apply(s.in))
 }
 
 // run reads keys until the line is done.
@@ -157,18 +157,18 @@ func (s *editSession) run(ctx context.Context) (string, error) {
 			deed = s.press(nil)
 		} else if deed == deedNone {
 			if deed, err = s.await(ctx); err != nil {
-				return "", errors.Join(err, s.finish())
+				return "", joinErrors(err, s.finish())
 			}
 		}
 		switch deed {
 		case deedSend:
 			return s.line.buf.String(), s.finish()
 		case deedEnd:
-			return "", errors.Join(io.EOF, s.finish())
+			return "", joinErrors(io.EOF, s.finish())
 		case deedInterrupt:
-			return "", errors.Join(errLineInterrupt, s.finish())
+			return "", joinErrors(errLineInterrupt, s.finish())
 		case deedOutside:
-			return s.line.buf.String(), errors.Join(errLineOutside, s.finish())
+			return s.line.buf.String(), joinErrors(errLineOutside, s.finish())
 		case deedNone:
 		default:
 			if err := s.do(ctx, deed); err != nil {
@@ -189,7 +189,7 @@ func (s *editSession) do(ctx context.Context, deed editDeed) error {
 		return err
 	case deedSuspend:
 		s.paused = hiddenSettle
-		return errors.Join(s.finish(), s.leave(), suspendSelf())
+		return joinErrors(s.finish(), s.leave(), suspendSelf())
 	case deedClear:
 		s.picture.restart()
 		return s.write([]byte("\x1b[H\x1b[2J"))
@@ -333,7 +333,7 @@ func (s *editSession) read() ([]byte, error) {
 	for {
 		n, err := s.in.Read(buf)
 		if n == 0 {
-			return nil, errors.Join(io.EOF, err)
+			return nil, joinErrors(io.EOF, err)
 		}
 		if len(all) <= editPasteMax { // what is beyond is only counted away
 			all = append(all, buf[:n]...)
@@ -463,10 +463,10 @@ func (s *editSession) finishWith(end string) error {
 	err := s.measure()
 	part := s.picturePart(s.rows)
 	if part.total > len(part.rows) && part.total <= editPrintRows {
-		err = errors.Join(err, s.write(s.picture.again(s.cols, false)))
+		err = joinErrors(err, s.write(s.picture.again(s.cols, false)))
 		part = s.picturePart(0)
 	}
-	err = errors.Join(err, s.write(s.picture.frame(part, s.cols)), s.write([]byte(end)))
+	err = joinErrors(err, s.write(s.picture.frame(part, s.cols)), s.write([]byte(end)))
 	s.picture.restart()
 	return err
 }
@@ -476,7 +476,7 @@ func (s *editSession) say(lines string) error {
 	cursor := s.line.buf.cursor
 	err := s.finish()
 	s.line.buf.cursor = cursor
-	return errors.Join(err, s.write([]byte(strings.ReplaceAll(lines, "\n", "\r\n"))))
+	return joinErrors(err, s.write([]byte(strings.ReplaceAll(lines, "\n", "\r\n"))))
 }
 
 func (s *editSession) write(b []byte) error {

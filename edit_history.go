@@ -169,7 +169,7 @@ func (h *lineHistory) append(line string) (size int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+	defer func() { err = joinErrors(err, f.Close()) }()
 	info, err := f.Stat()
 	if err != nil {
 		return 0, err
@@ -209,11 +209,11 @@ func (h *lineHistory) rewrite(entries []string) error {
 		return err
 	}
 	_, err = f.Write(out)
-	if err = errors.Join(err, f.Close()); err == nil {
+	if err = joinErrors(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), h.path)
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
+		return joinErrors(err, os.Remove(f.Name()))
 	}
 	h.lines = len(entries)
 	return nil

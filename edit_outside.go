@@ -4,7 +4,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -47,7 +46,7 @@ func editOutside(ctx context.Context, argv []string, text string, in io.Reader, 
 		}
 	}()
 	_, err = io.WriteString(f, text)
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err = joinErrors(err, f.Close()); err != nil {
 		return "", fmt.Errorf("edit the text: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, argv[0], append(argv[1:len(argv):len(argv)], f.Name())...)

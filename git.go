@@ -391,7 +391,7 @@ func readSmallFile(p place) (string, error) {
 	}
 	defer root.Close()
 	if info, err := root.Lstat(name); err != nil || !info.Mode().IsRegular() {
-		return "", errors.Join(err, errors.New("no plain file"))
+		return "", joinErrors(err, errors.New("no plain file"))
 	}
 	f, err := root.Open(name)
 	if err != nil {

@@ -147,7 +147,7 @@ func (f *webFetcher) dial(ctx context.Context, network, address string, reach ne
 		if err == nil {
 			return c, nil
 		}
-		if all = errors.Join(all, err); ctx.Err() != nil {
+		if all = joinErrors(all, err); ctx.Err() != nil {
 			break
 		}
 	}

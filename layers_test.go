@@ -30,7 +30,7 @@ var layerOf = map[string]float64{
 	"tools.go": 3.0, "tool_paths.go": 3.5, "tool_files.go": 4.0, "tool_search.go": 4.0, "tool_shell.go": 4.0, "tool_ask.go": 4.0,
 	"rank_words.go": 0.0, "rank_tables.go": 0.01, "rank_message.go": 0.02, "rank.go": 0.1, "rank_score.go": 0.2, "tools_select.go": 3.1, "tool_find.go": 4.0,
 	"agent.go": 5.0, "mcp_serve.go": 6.0, "mcp_serve_http.go": 6.1,
-	"version.go": 0.0, "order.go": 0.0, "json_text.go": 0.03,
+	"compact.go": -0.1, "version.go": 0.0, "order.go": 0.0, "json_text.go": 0.03,
 	"mcp_names.go": 4.0, "mcp_results.go": 4.0, "mcp_pins.go": 4.0, "mcp_views.go": 4.2, "mcp_moves.go": 4.4, "mcp_bridge.go": 4.3, "mcp_bridge_memo.go": 4.35, "mcp_bridge_call.go": 4.4, "mcp_register.go": 4.4,
 	"tool_mcp.go": 5.0, "ask.go": 5.8, "screen_wrap.go": 5.85, "cli.go": 5.9, "app.go": 6.0, "cmd.go": 6.1,
 	"cmd_mcp_call.go": 6.2, "cmd_vault.go": 6.2, "cmd_audit.go": 6.25, "cmd_help.go": 6.2, "cmd_mcp_moves.go": 6.25, "cmd_mcp.go": 6.3, "cmd_tools.go": 6.3,

@@ -161,7 +161,7 @@ func (b *mcpBridge) close() error {
 	for err := range errs {
 		all = append(all, err)
 	}
-	return errors.Join(all...)
+	return joinErrors(all...)
 }
 
 func (c *bridgeConn) drop() error {
@@ -266,7 +266,7 @@ func (b *mcpBridge) connect(ctx context.Context, c *bridgeConn, row serverRow) (
 	}
 	view, tools, err := b.list(ctx, client, row)
 	if err != nil {
-		return nil, errors.Join(err, client.close())
+		return nil, joinErrors(err, client.close())
 	}
 	c.view, c.entry = view, row.serverEntry
 	return tools, nil
@@ -319,7 +319,7 @@ func (b *mcpBridge) expand(ctx context.Context, e serverEntry, moved ...namedSec
 		}
 		return s.reveal(), err == nil
 	})
-	return expanded, errors.Join(fault, err)
+	return expanded, joinErrors(fault, err)
 }
 
 // list asks for the tools and judges them. What is gone is dropped from the vault without a word, if the list is whole.

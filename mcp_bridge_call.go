@@ -50,7 +50,7 @@ func (b *mcpBridge) callTool(ctx context.Context, ref toolRef, call toolCall) (t
 				blocked.Rule, blocked.Outcome = "not reachable", auditError
 			}
 		}
-		return refusal, errors.Join(err, b.cfg.Audit.record(blocked))
+		return refusal, joinErrors(err, b.cfg.Audit.record(blocked))
 	}
 	return b.run(ctx, admitted{view, tool}, ref, args, ev, call.Session)
 }
@@ -169,7 +169,7 @@ func (b *mcpBridge) run(ctx context.Context, call admitted, ref toolRef, args js
 	started := ev
 	started.Event = auditCallStarted
 	started.Data = b.cfg.Trust.note(ref, call.tool.Trust)
-	if err := errors.Join(b.cfg.Audit.record(started), b.cfg.Audit.sync()); err != nil {
+	if err := joinErrors(b.cfg.Audit.record(started), b.cfg.Audit.sync()); err != nil {
 		return toolResult{}, fmt.Errorf("call %s refused, it cannot be recorded: %w", quoteClip(ev.Subject), err)
 	}
 	if err := b.cfg.Rates.take(bridgedSubject(ref.Server, ref.Tool)); err != nil {
@@ -183,14 +183,14 @@ func (b *mcpBridge) run(ctx context.Context, call admitted, ref toolRef, args js
 	done.Event, done.Outcome, done.Duration = auditCallCompleted, auditOK, b.cfg.Now().Sub(begin)
 	if callErr != nil {
 		done.Event, done.Outcome, done.Data = auditCallFailed, auditError, auditText("error", callErr.Error())
-		return toolResult{}, errors.Join(fmt.Errorf("mcp server %s: call %s: %w", quoteClip(ref.Server), quoteClip(ref.Tool), b.cleanError(callErr)), b.cfg.Audit.record(done))
+		return toolResult{}, joinErrors(fmt.Errorf("mcp server %s: call %s: %w", quoteClip(ref.Server), quoteClip(ref.Tool), b.cleanError(callErr)), b.cfg.Audit.record(done))
 	}
 	res, err := b.finish(ctx, call.view, ref, raw, session)
 	done.Size = int64(len(res.Text))
 	if res.IsError || err != nil {
 		done.Event, done.Outcome = auditCallFailed, auditError
 	}
-	return res, errors.Join(err, b.cfg.Audit.record(done))
+	return res, joinErrors(err, b.cfg.Audit.record(done))
 }
 
 // cleanError redacts an error's text and keeps its kind.

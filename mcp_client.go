@@ -84,7 +84,7 @@ func connectMCP(ctx context.Context, t transport, info clientInfo) (*mcpClient, 
 				err = fmt.Errorf("%w; %s", err, d)
 			}
 		}
-		return nil, errors.Join(err, t.close())
+		return nil, joinErrors(err, t.close())
 	}
 	return c, nil
 }
@@ -269,7 +269,7 @@ func (c *mcpClient) renew(ctx context.Context, generation int, cause *mcpHTTPErr
 	ctx, cancel := context.WithTimeoutCause(ctx, mcpConnectTimeout, errConnectTimeout)
 	defer cancel()
 	if err := c.lockSession(ctx); err != nil {
-		return errors.Join(cause, err)
+		return joinErrors(cause, err)
 	}
 	defer c.unlockSession()
 	switch {

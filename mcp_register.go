@@ -242,7 +242,7 @@ func (b *mcpBridge) look(ctx context.Context, expanded serverEntry) (toolList, e
 	}
 	list, err := client.listTools(ctx)
 	list.Warnings = append(list.Warnings, client.noise()...)
-	return list, errors.Join(err, client.close())
+	return list, joinErrors(err, client.close())
 }
 
 // registerTools judges the live list. A new server's tools are granted by the consent it came in with; those of a server that
@@ -388,7 +388,7 @@ func (b *mcpBridge) shownEntry(ctx context.Context, e serverEntry, moved ...name
 	if shown.Transport == "stdio" && shown.Cwd == "" && namesFile(shown.Args, b.cfg.Dir) {
 		shown.Cwd = b.cfg.Dir
 	}
-	return shown, errors.Join(fault, err)
+	return shown, joinErrors(fault, err)
 }
 
 // namesFile reports arguments one of which is the path of a file in dir, as in node server.js: then the folder decides which
@@ -525,7 +525,7 @@ func (b *mcpBridge) grant(ctx context.Context, server string, names []string) ([
 	}
 	req := policyRequest{Tool: "mcp_grant", Digest: digest, Title: "approve these tools of the server " + strconv.Quote(server) + " as they are now?", Server: server, Destructive: true, Always: true, Yes: "--yes", Lines: lines, Danger: danger}
 	return granted, b.decided(ctx, req, deed{Kind: "mcp-grant", Subject: server}, func() (string, error) {
-		return "", errors.Join(v.grantTools(ctx, server, rows), b.forget(server))
+		return "", joinErrors(v.grantTools(ctx, server, rows), b.forget(server))
 	})
 }
 
@@ -558,6 +558,6 @@ func (b *mcpBridge) remove(ctx context.Context, server, yes string) error {
 		if err := v.removeServer(ctx, server); err != nil {
 			return "", err
 		}
-		return "", errors.Join(v.setSetting(ctx, shownSetting(server), ""), v.setLogin(ctx, server, false), b.forget(server))
+		return "", joinErrors(v.setSetting(ctx, shownSetting(server), ""), v.setLogin(ctx, server, false), b.forget(server))
 	})
 }

@@ -507,7 +507,7 @@ func (s *mcpServer) serve(ctx context.Context, ready func(addr string)) error {
 		s.loopback = a.IP.IsLoopback() // the bind may have been a name
 	}
 	if s.open && !s.loopback {
-		return errors.Join(fmt.Errorf("serve MCP: %s is not this machine alone, and there is no key", ln.Addr()), ln.Close())
+		return joinErrors(fmt.Errorf("serve MCP: %s is not this machine alone, and there is no key", ln.Addr()), ln.Close())
 	}
 	srv := &http.Server{
 		Handler: s, ReadHeaderTimeout: s.limits.header, IdleTimeout: s.limits.idle, MaxHeaderBytes: serveHeaderMax,
@@ -518,7 +518,7 @@ func (s *mcpServer) serve(ctx context.Context, ready func(addr string)) error {
 	ready(ln.Addr().String())
 	select {
 	case err := <-failed:
-		return errors.Join(fmt.Errorf("serve MCP on %s: %w", ln.Addr(), err), srv.Close())
+		return joinErrors(fmt.Errorf("serve MCP on %s: %w", ln.Addr(), err), srv.Close())
 	case <-ctx.Done():
 	}
 	err = s.shutdown(ctx, srv)
@@ -527,7 +527,7 @@ func (s *mcpServer) serve(ctx context.Context, ready func(addr string)) error {
 		err = s.shutdown(ctx, srv)
 	}
 	if err != nil {
-		err = errors.Join(fmt.Errorf("stop serving MCP: calls did not end in time: %w", err), srv.Close())
+		err = joinErrors(fmt.Errorf("stop serving MCP: calls did not end in time: %w", err), srv.Close())
 	}
 	<-failed
 	return err

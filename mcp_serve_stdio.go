@@ -47,7 +47,7 @@ func (s *stdioServer) serve(ctx context.Context, in io.Reader) error {
 	defer close(stop)
 	go s.pump() // ends when finish is over; a write that waits for a client which does not read lasts as long as the program
 	err := s.loop(ctx, lines)
-	return errors.Join(err, s.finish())
+	return joinErrors(err, s.finish())
 }
 
 // stdioLine is a line that was read, or why there is none.

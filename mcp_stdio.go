@@ -673,7 +673,7 @@ func (t *stdioTransport) stop() {
 		}
 		err := killGroup(pid)
 		if !waitFor(t.grace, t.exited) {
-			t.stopErr = errors.Join(fmt.Errorf("process %d does not end", pid), err)
+			t.stopErr = joinErrors(fmt.Errorf("process %d does not end", pid), err)
 			t.out.Close() // nobody waits for what it still writes
 			t.stderr.Close()
 		}

@@ -322,7 +322,7 @@ func readPolicyFile(dir, name string) ([]byte, error) {
 	}
 	defer f.Close()
 	if open, err := f.Stat(); err != nil || !os.SameFile(open, info) {
-		return nil, errors.Join(errors.New("it was replaced while it was read"), err)
+		return nil, joinErrors(errors.New("it was replaced while it was read"), err)
 	}
 	b, err := io.ReadAll(io.LimitReader(f, policyFileMax+1))
 	if err == nil && len(b) > policyFileMax {

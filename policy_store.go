@@ -54,7 +54,7 @@ func readPolicyState(dir, name string, parse func([]byte, bool, *workspacePolicy
 	}
 	var all, safe workspacePolicy
 	if err == nil {
-		err = errors.Join(parse(b, true, &all), parse(b, false, &safe))
+		err = joinErrors(parse(b, true, &all), parse(b, false, &safe))
 	}
 	if err != nil {
 		return f, fmt.Errorf("policy file %s: %w", f.Path, err)
@@ -208,11 +208,11 @@ func writePolicyFile(dir, name string, text []byte) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
+			err = joinErrors(err, os.Remove(f.Name()))
 		}
 	}()
 	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+	if err = joinErrors(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	if err = os.Rename(f.Name(), filepath.Join(dir, name)); err != nil {

@@ -44,7 +44,7 @@ func openRegular(path string) (*os.File, error) {
 		err = &fs.PathError{Op: "open", Path: path, Err: errNotRegular}
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, joinErrors(err, f.Close())
 	}
 	return f, nil
 }

@@ -267,9 +267,9 @@ func (p *proc) stop(hurry <-chan struct{}, grace time.Duration) error {
 	case <-hurry:
 	case <-timer.C:
 	}
-	err = errors.Join(err, killGroup(p.pid))
+	err = joinErrors(err, killGroup(p.pid))
 	if !waitFor(procDrain+procKillTime, p.done) {
-		return errors.Join(fmt.Errorf("process %d is still there", p.pid), err)
+		return joinErrors(fmt.Errorf("process %d is still there", p.pid), err)
 	}
 	return nil
 }
@@ -319,7 +319,7 @@ func (m *procManager) close() error {
 		wg.Go(func() { errs[i] = p.stop(nil, procCloseTime) })
 	}
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := joinErrors(errs...); err != nil {
 		return fmt.Errorf("end background commands: %w", err)
 	}
 	return nil

@@ -85,7 +85,7 @@ func (l *replLines) next(ctx context.Context) (string, error) {
 			}
 			continue
 		case errors.Is(err, io.EOF):
-			return "", errors.Join(errNoAnswer, err)
+			return "", joinErrors(errNoAnswer, err)
 		case errors.Is(err, errLineInterrupt):
 			return "", context.Canceled
 		case errors.Is(err, errInterrupted):

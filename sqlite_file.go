@@ -44,7 +44,7 @@ func (d dataFiles) find(c toolCall, path string, create bool) (f dataFile, made 
 	if f.place, err = d.guard.workspace.locate(path); err != nil {
 		return f, false, err
 	}
-	if err := errors.Join(f.check(c.outside), d.guard.check(f.place, false)); err != nil {
+	if err := joinErrors(f.check(c.outside), d.guard.check(f.place, false)); err != nil {
 		return f, false, err
 	}
 	root, name, err := f.place.open()
@@ -80,7 +80,7 @@ func createEmpty(root *os.Root, name string) (fs.FileInfo, error) {
 		return nil, err
 	}
 	info, err := f.Stat()
-	return info, errors.Join(err, f.Close())
+	return info, joinErrors(err, f.Close())
 }
 
 // isVault knows the vault by what it is, as a hard link has another name.
@@ -117,7 +117,7 @@ func sqliteBeside(root *os.Root, name string) (map[string]bool, error) {
 			return nil, bareError(err)
 		}
 		_, err = f.ReadAt(tail, info.Size()-int64(len(tail)))
-		if err = errors.Join(err, f.Close()); err != nil {
+		if err = joinErrors(err, f.Close()); err != nil {
 			return nil, bareError(err)
 		}
 		if string(tail) == sqliteSuper {
@@ -229,7 +229,7 @@ func (d dataFiles) change(ctx context.Context, f dataFile, use func(c *dataConn)
 		if ctx.Err() != nil { // closing the connection takes it back as well
 			return err
 		}
-		return errors.Join(err, c.rollback(ctx))
+		return joinErrors(err, c.rollback(ctx))
 	}), f)
 }
 
@@ -244,7 +244,7 @@ func (c *dataConn) rollback(ctx context.Context) error {
 // boundGrowth keeps a statement without an end from filling the disk.
 func (c *dataConn) boundGrowth(ctx context.Context) error {
 	var size, pages int64
-	if err := errors.Join(c.one(ctx, "PRAGMA page_size", &size), c.one(ctx, "PRAGMA page_count", &pages)); err != nil {
+	if err := joinErrors(c.one(ctx, "PRAGMA page_size", &size), c.one(ctx, "PRAGMA page_count", &pages)); err != nil {
 		return err
 	}
 	return c.exec(ctx, fmt.Sprintf("PRAGMA max_page_count = %d", min(pages+sqliteGrowMax/max(size, 512), 4_294_967_294)))

@@ -184,12 +184,12 @@ func (e *dataEngine) open(ctx context.Context, dsn string, guard *sqlGuard, f fu
 		return err
 	}
 	db := sql.OpenDB(dataConnector{d, dsn})
-	defer func() { err = errors.Join(err, db.Close()) }()
+	defer func() { err = joinErrors(err, db.Close()) }()
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
+	defer func() { err = joinErrors(err, conn.Close()) }()
 	for id, most := range map[int]int{
 		sqlite3.SQLITE_LIMIT_ATTACHED: 0, sqlite3.SQLITE_LIMIT_LENGTH: dataValueMax, sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: dataLikeMax,
 		sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 500, sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 100, sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
@@ -233,7 +233,7 @@ func (c *dataConn) one(ctx context.Context, text string, into ...*int64) (err er
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
+	defer func() { err = joinErrors(err, rows.Close()) }()
 	values := make([]driver.Value, len(into))
 	if err := rows.Next(values); err != nil {
 		return err
@@ -277,7 +277,7 @@ func (c *dataConn) rows(text string, args []driver.NamedValue, take func(row []d
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
+	defer func() { err = joinErrors(err, rows.Close()) }()
 	row := make([]driver.Value, len(rows.Columns()))
 	for {
 		switch err := rows.Next(row); {

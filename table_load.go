@@ -394,7 +394,7 @@ func (c *dataConn) load(ctx context.Context, d *tableData) (err error) {
 	if b.stmt, err = b.prepare(ctx, len(b.args)/width); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.stmt.Close()) }()
+	defer func() { err = joinErrors(err, b.stmt.Close()) }()
 	rows := int64(0)
 	err = d.each(ctx, func(row []driver.Value) error {
 		rows++
@@ -448,6 +448,6 @@ func (b *tableBatcher) rest(ctx context.Context, width int) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stmt.Close()) }()
+	defer func() { err = joinErrors(err, stmt.Close()) }()
 	return b.run(stmt, b.args[:b.used])
 }

@@ -44,7 +44,7 @@ func readHidden(ctx context.Context, in *os.File, out io.Writer, prompt string) 
 	defer signal.Stop(p.signals)
 	defer clear(p.line[:])
 	defer func() {
-		if err = errors.Join(err, p.show()); err != nil {
+		if err = joinErrors(err, p.show()); err != nil {
 			line, err = "", fmt.Errorf("read hidden input: %w", err)
 		}
 	}()
@@ -52,7 +52,7 @@ func readHidden(ctx context.Context, in *os.File, out io.Writer, prompt string) 
 		return "", err
 	}
 	if line, err = p.read(ctx); err != nil {
-		return "", errors.Join(err, p.newline())
+		return "", joinErrors(err, p.newline())
 	}
 	return line, p.newline()
 }
@@ -84,7 +84,7 @@ func (p *hiddenPrompt) hide() error {
 
 // show puts the terminal back. Input that nobody has read is dropped first, since it may be part of the secret.
 func (p *hiddenPrompt) show() error {
-	return errors.Join(flushInput(p.in), p.shown.apply(p.in))
+	return joinErrors(flushInput(p.in), p.shown.apply(p.in))
 }
 
 func (p *hiddenPrompt) newline() error {
@@ -184,7 +184,7 @@ func (p *hiddenPrompt) take(typed []byte) (bool, error) {
 // because a Go program that has once been notified of SIGTSTP never again stops on it.
 func (p *hiddenPrompt) suspend() error {
 	p.n, p.paused = 0, hiddenSettle
-	if err := errors.Join(p.show(), p.newline()); err != nil {
+	if err := joinErrors(p.show(), p.newline()); err != nil {
 		return err
 	}
 	return suspendSelf()

@@ -302,5 +302,5 @@ func (s *narrowSource) admit(ctx context.Context, log *auditLog, c toolCall) (to
 	ev := auditEvent{Event: auditCallRequested, Call: cmp.Or(c.ID, log.nextCall()), Parent: c.Parent, Kind: auditKindMCP, Subject: ref.Server + "/" + ref.Tool, Digest: digest, Data: args, Size: int64(len(args))}
 	err = log.record(ev)
 	ev.Event, ev.Rule, ev.Outcome, ev.Data, ev.Size = auditCallBlocked, ruleToolSet, auditDenied, nil, 0
-	return refused(ruleToolSet, "this agent was not given that tool of "+visibleLine(ref.Server), "tool_search shows what it has"), errors.Join(err, log.record(ev))
+	return refused(ruleToolSet, "this agent was not given that tool of "+visibleLine(ref.Server), "tool_search shows what it has"), joinErrors(err, log.record(ev))
 }

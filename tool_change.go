@@ -106,7 +106,7 @@ func (f *fileChanger) unchanged(c toolCall, p *changePlan) bool {
 // lookup opens the folder of a place that may be changed, and looks at what is there. Folders that are missing are given as steps that make them; nothing is
 // there then. The caller closes nothing.
 func (f *fileChanger) lookup(p place, outside bool) (st fileState, folders []plannedStep, err error) {
-	if err := errors.Join(p.check(outside), f.guard.check(p, false)); err != nil {
+	if err := joinErrors(p.check(outside), f.guard.check(p, false)); err != nil {
 		return st, nil, err
 	}
 	s, missing, err := p.spot()
@@ -202,7 +202,7 @@ func (f *fileChanger) make(ctx context.Context, v *vault, c toolCall, p *changeP
 		if back := w.back(); back != nil {
 			return fc.ID, fmt.Errorf("%w; and putting back what was done failed: %w; file_undo with change %s tries it again", err, back, fc.ID)
 		}
-		return "", errors.Join(err, v.dropChange(ctx, fc.ID))
+		return "", joinErrors(err, v.dropChange(ctx, fc.ID))
 	}
 	f.point("changed")
 	if err := v.finishChange(ctx, &fc); err != nil {
@@ -248,7 +248,7 @@ func (w *changeWork) open(i int) (s spot, err error) {
 func (w *changeWork) back() error {
 	var err error
 	for _, u := range slices.Backward(w.undo) {
-		err = errors.Join(err, u())
+		err = joinErrors(err, u())
 	}
 	return err
 }
@@ -451,7 +451,7 @@ func (f *fileChanger) settle(c fileChange) error {
 			continue
 		}
 		if err != nil {
-			all = errors.Join(all, err)
+			all = joinErrors(all, err)
 			continue
 		}
 		err = ignoreMissing(at.dir.Remove(changeTemp(c.ID, i)))
@@ -461,10 +461,10 @@ func (f *fileChanger) settle(c fileChange) error {
 				merr = m.settle()
 				m.close()
 			}
-			err = errors.Join(err, merr)
+			err = joinErrors(err, merr)
 		}
 		at.close()
-		all = errors.Join(all, err)
+		all = joinErrors(all, err)
 	}
 	return all
 }

@@ -150,7 +150,7 @@ func (h httpTools) fill(ctx context.Context, args httpArgs) (f httpFilled, err e
 	}, vault: func(name string) (string, bool) {
 		s, err := h.secret(ctx, name)
 		if err != nil && !errors.Is(err, errNotFound) {
-			fault = errors.Join(fault, err)
+			fault = joinErrors(fault, err)
 		}
 		return keep(name, s.reveal(), err == nil)
 	}}

@@ -69,7 +69,7 @@ func (f *fileChanger) entries(names ...string) []place {
 func (f *fileChanger) entrySpot(path string, outside bool) (p place, s spot, st fileState, err error) {
 	p, err = f.workspace.entry(path)
 	if err == nil {
-		err = errors.Join(p.check(outside), f.guard.check(p, true))
+		err = joinErrors(p.check(outside), f.guard.check(p, true))
 	}
 	if err == nil {
 		s, _, err = p.spot()
@@ -219,7 +219,7 @@ func (f *fileChanger) erase(ctx context.Context, c toolCall, args deleteArgs) (t
 	} else {
 		err = s.dir.Remove(s.name)
 	}
-	if err = errors.Join(bareError(err), s.sync()); err != nil {
+	if err = joinErrors(bareError(err), s.sync()); err != nil {
 		return toolResult{}, fmt.Errorf("erase %s: %w", visibleLine(args.Path), err)
 	}
 	r := f.result(plan, "", false)

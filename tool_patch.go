@@ -4,7 +4,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 )
 
@@ -170,7 +169,7 @@ func (f *fileChanger) chooseNames(c toolCall, pf *patchFile) error {
 		old, oerr := there(pf.Old)
 		now, nerr := there(pf.New)
 		if oerr != nil || nerr != nil {
-			return errors.Join(oerr, nerr)
+			return joinErrors(oerr, nerr)
 		}
 		if old && (!now || len(pf.Old) < len(pf.New)) {
 			name = pf.Old

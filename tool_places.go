@@ -239,8 +239,8 @@ func (s spot) stage(temp string, body []byte, mode *fs.FileMode) error {
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(bareError(err), s.dir.Remove(temp))
+	if err = joinErrors(err, f.Close()); err != nil {
+		return joinErrors(bareError(err), s.dir.Remove(temp))
 	}
 	return nil
 }

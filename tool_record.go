@@ -282,7 +282,7 @@ type recordFound struct {
 func (d recordDesk) search(ctx context.Context, c toolCall, within time.Duration) (toolResult, error) {
 	var call struct{ ID string }
 	args := searchArgs{Limit: searchLimit}
-	if err := errors.Join(json.Unmarshal(c.Args, &call), json.Unmarshal(c.Args, &args)); err != nil {
+	if err := joinErrors(json.Unmarshal(c.Args, &call), json.Unmarshal(c.Args, &args)); err != nil {
 		return toolResult{}, fmt.Errorf("read arguments: %w", err)
 	}
 	re, err := args.compile()

@@ -332,7 +332,7 @@ func (s shellRunner) waitUnder(cmd *exec.Cmd, guard func(pid int) (stop func(), 
 		unguard = func() {} // the child itself still ends with tai
 	}
 	err := cmd.Wait()
-	err = errors.Join(err, killGroup(cmd.Process.Pid))
+	err = joinErrors(err, killGroup(cmd.Process.Pid))
 	unguard()
 	return err
 }

@@ -165,7 +165,7 @@ func (d dataFiles) sqliteExec(ctx context.Context, c toolCall) (toolResult, erro
 		}
 		if err != nil {
 			if made {
-				err = errors.Join(err, f.discard())
+				err = joinErrors(err, f.discard())
 			}
 			return toolResult{}, err
 		}
@@ -200,7 +200,7 @@ type sqliteOutcome struct {
 // execAll runs the statements one after the other; the first that fails ends it.
 func (c *dataConn) execAll(ctx context.Context, list []sqlStatement, args [][]driver.NamedValue) (r sqliteOutcome, err error) {
 	var schema, schemaNow, before, first int64
-	if err := errors.Join(c.one(ctx, "SELECT total_changes(), last_insert_rowid()", &before, &first), c.one(ctx, "PRAGMA schema_version", &schema)); err != nil {
+	if err := joinErrors(c.one(ctx, "SELECT total_changes(), last_insert_rowid()", &before, &first), c.one(ctx, "PRAGMA schema_version", &schema)); err != nil {
 		return r, err
 	}
 	for i, st := range list {
@@ -218,7 +218,7 @@ func (c *dataConn) execAll(ctx context.Context, list []sqlStatement, args [][]dr
 		}
 		r.statements++
 	}
-	err = errors.Join(c.one(ctx, "SELECT total_changes(), last_insert_rowid()", &r.changed, &r.lastID), c.one(ctx, "PRAGMA schema_version", &schemaNow))
+	err = joinErrors(c.one(ctx, "SELECT total_changes(), last_insert_rowid()", &r.changed, &r.lastID), c.one(ctx, "PRAGMA schema_version", &schemaNow))
 	r.changed -= before
 	r.inserted = r.lastID != first
 	r.structureChanged = schemaNow != schema

@@ -119,7 +119,7 @@ func (q tableQuery) load(ctx context.Context, c toolCall, db *dataConn, sources 
 		size, rows = size+n, rows+d.rows
 		tables = append(tables, d)
 	}
-	return tables, errors.Join(db.exec(ctx, "COMMIT"), db.exec(ctx, "PRAGMA query_only = 1"))
+	return tables, joinErrors(db.exec(ctx, "COMMIT"), db.exec(ctx, "PRAGMA query_only = 1"))
 }
 
 // loadOne opens, reads and loads one source, of which room bytes and rows may be used. It gives the bytes that it has.

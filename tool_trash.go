@@ -102,10 +102,10 @@ func (m fileMove) hop(out, in string) error {
 		if err = m.to.dir.Rename(in, m.to.name); err == nil {
 			return nil
 		}
-		err = errors.Join(err, os.Rename(inAbs, outAbs))
+		err = joinErrors(err, os.Rename(inAbs, outAbs))
 	}
 	if back := m.from.dir.Rename(out, m.from.name); back != nil {
-		return errors.Join(err, back)
+		return joinErrors(err, back)
 	}
 	return err
 }
@@ -114,18 +114,18 @@ func (m fileMove) hop(out, in string) error {
 func (m fileMove) copy(ctx context.Context, out, in string) error {
 	t := treeCopy{ctx: ctx}
 	if err := t.copy(m.from.dir, m.from.name, m.to.dir, in); err != nil {
-		return errors.Join(fmt.Errorf("copy to another disk: %w", bareError(err)), m.to.dir.RemoveAll(in))
+		return joinErrors(fmt.Errorf("copy to another disk: %w", bareError(err)), m.to.dir.RemoveAll(in))
 	}
 	m.reached("copied")
 	if err := m.from.dir.Rename(m.from.name, out); err != nil {
-		return errors.Join(linkError(err), m.to.dir.RemoveAll(in))
+		return joinErrors(linkError(err), m.to.dir.RemoveAll(in))
 	}
 	m.reached("out")
 	if err := m.to.dir.Rename(in, m.to.name); err != nil {
-		return errors.Join(linkError(err), m.from.dir.Rename(out, m.from.name), m.to.dir.RemoveAll(in))
+		return joinErrors(linkError(err), m.from.dir.Rename(out, m.from.name), m.to.dir.RemoveAll(in))
 	}
 	m.reached("in")
-	return errors.Join(m.from.sync(), m.to.sync(), m.from.dir.RemoveAll(out))
+	return joinErrors(m.from.sync(), m.to.sync(), m.from.dir.RemoveAll(out))
 }
 
 // settle finishes or takes back a move that was killed.
@@ -137,7 +137,7 @@ func (m fileMove) settle() error {
 	case exists(m.to.dir, m.to.name):
 		return m.from.dir.RemoveAll(out)
 	case exists(m.from.dir, out):
-		return errors.Join(m.from.dir.Rename(out, m.from.name), m.to.dir.RemoveAll(in))
+		return joinErrors(m.from.dir.Rename(out, m.from.name), m.to.dir.RemoveAll(in))
 	case exists(m.to.dir, in):
 		return m.to.dir.Rename(in, m.to.name)
 	}
@@ -191,7 +191,7 @@ func (t *treeCopy) copy(from *os.Root, name string, to *os.Root, as string) erro
 	if err == nil {
 		err = out.Sync()
 	}
-	return errors.Join(err, out.Close(), to.Chtimes(as, info.ModTime(), info.ModTime()))
+	return joinErrors(err, out.Close(), to.Chtimes(as, info.ModTime(), info.ModTime()))
 }
 
 func (t *treeCopy) folder(from *os.Root, name string, to *os.Root, as string, info fs.FileInfo) error {
@@ -217,7 +217,7 @@ func (t *treeCopy) folder(from *os.Root, name string, to *os.Root, as string, in
 			return err
 		}
 	}
-	return errors.Join(to.Chmod(as, info.Mode().Perm()), to.Chtimes(as, info.ModTime(), info.ModTime()))
+	return joinErrors(to.Chmod(as, info.Mode().Perm()), to.Chtimes(as, info.ModTime(), info.ModTime()))
 }
 
 // treeSize counts what is in a file or folder, links not followed. Over treeMaxFiles it stops with an error.

@@ -201,7 +201,7 @@ func (u *undoWork) state(abs string) (st fileState, folders []plannedStep, err e
 	}
 	p := u.f.workspace.at(abs)
 	if !within(abs, u.f.trash) {
-		if err := errors.Join(p.check(u.outside), u.f.guard.check(p, false)); err != nil {
+		if err := joinErrors(p.check(u.outside), u.f.guard.check(p, false)); err != nil {
 			return st, nil, fmt.Errorf("%s: %w", visibleLine(p.Rel), err)
 		}
 	}

@@ -312,7 +312,7 @@ func (t *toolbox) dispatchNative(ctx context.Context, c toolCall) (toolResult, e
 // dispatchOwn hands a call to a tool that decides and records itself. Arguments that break its schema never reach it and are
 // recorded here.
 func (t *toolbox) dispatchOwn(ctx context.Context, e *toolEntry, c toolCall) (toolResult, error) {
-	fault := errors.Join(checkJSON(c.Args), e.schema.validate(c.Args))
+	fault := joinErrors(checkJSON(c.Args), e.schema.validate(c.Args))
 	if fault == nil {
 		r, _ := t.keep(ctx, c, t.perform(ctx, e, c))
 		return r, nil
@@ -455,7 +455,7 @@ func checkTool(tl tool) (*jsonSchema, error) {
 	case tl.Hints.ReadOnly && tl.Hints.Destructive:
 		return nil, errors.New("read-only and destructive at once")
 	}
-	if err := errors.Join(strictSchemaKeywords(tl.Schema), checkToolSchema(tl.Schema, true)); err != nil {
+	if err := joinErrors(strictSchemaKeywords(tl.Schema), checkToolSchema(tl.Schema, true)); err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
 	schema, err := compileSchema(tl.Schema)

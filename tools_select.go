@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -62,7 +61,7 @@ func (t *toolbox) selectFor(ctx context.Context, message string, used []string, 
 	for _, d := range foreign {
 		out = append(out, d.toolDef)
 	}
-	return out, errors.Join(err, fault)
+	return out, joinErrors(err, fault)
 }
 
 // choose marks limit tools at most: native ones by their place, then bridged ones.
@@ -316,5 +315,5 @@ func (t *toolbox) named(ctx context.Context, names []string) ([]toolDef, error) 
 			out = append(out, foreign[i].toolDef)
 		}
 	}
-	return out, errors.Join(err, fault)
+	return out, joinErrors(err, fault)
 }

@@ -77,7 +77,7 @@ func openVaultAs(ctx context.Context, home string, mode vaultMode, now func() ti
 	}
 	if mode == vaultWrite {
 		if err := v.settleSeal(ctx); err != nil {
-			return nil, errors.Join(err, v.close())
+			return nil, joinErrors(err, v.close())
 		}
 	}
 	return v, nil
@@ -106,7 +106,7 @@ func createVault(ctx context.Context, home, keyDir string, migrations []string) 
 		return "", vaultFault(path, err)
 	}
 	defer os.Remove(temp.Name()) // gone already when it was renamed
-	if err := errors.Join(temp.Chmod(0o600), temp.Close()); err != nil {
+	if err := joinErrors(temp.Chmod(0o600), temp.Close()); err != nil {
 		return "", err
 	}
 	seal, err := sealByFile(keyDir)
@@ -116,7 +116,7 @@ func createVault(ctx context.Context, home, keyDir string, migrations []string) 
 	inUse := false
 	defer func() {
 		if !inUse {
-			err = errors.Join(err, os.Remove(keyFilePath(keyDir, seal.state.ID)))
+			err = joinErrors(err, os.Remove(keyFilePath(keyDir, seal.state.ID)))
 		}
 	}()
 	if err := makeVaultIn(ctx, temp.Name(), seal.text, migrations); err != nil {
@@ -144,7 +144,7 @@ func makeVaultIn(ctx context.Context, name, seal string, migrations []string) er
 	if err == nil {
 		_, err = db.ExecContext(ctx, `PRAGMA journal_mode=WAL`)
 	}
-	if err := errors.Join(err, db.Close()); err != nil {
+	if err := joinErrors(err, db.Close()); err != nil {
 		return err
 	}
 	return syncPath(name)
@@ -163,7 +163,7 @@ func (v *vault) connect(ctx context.Context, params ...string) (version int, err
 		return db.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version)
 	})
 	if err != nil {
-		return 0, errors.Join(err, db.Close())
+		return 0, joinErrors(err, db.Close())
 	}
 	v.db = db
 	return version, nil
@@ -200,7 +200,7 @@ func (v *vault) openFile(ctx context.Context, migrations []string) error {
 		return v.fault(err)
 	}
 	if err := v.settle(ctx, version, head, migrations); err != nil {
-		return errors.Join(v.fault(err), v.close())
+		return joinErrors(v.fault(err), v.close())
 	}
 	return nil
 }
@@ -256,7 +256,7 @@ func (v *vault) openMemory(ctx context.Context, migrations []string) error {
 	}
 	db.SetMaxOpenConns(1) // a second connection would be a second, empty database
 	if err := migrate(ctx, db, migrations); err != nil {
-		return errors.Join(err, db.Close())
+		return joinErrors(err, db.Close())
 	}
 	v.db = db
 	return nil

@@ -53,11 +53,11 @@ func (v *vault) backup(ctx context.Context, target string) (info backupInfo, err
 	defer func() { // the temporary name is gone in the end, whatever came of it; with SQLite's journal, where it left one
 		for _, name := range []string{temp.Name(), temp.Name() + "-journal"} {
 			if gone := os.Remove(name); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
-				err = errors.Join(err, gone)
+				err = joinErrors(err, gone)
 			}
 		}
 	}()
-	if err := errors.Join(temp.Chmod(0o600), temp.Close()); err != nil {
+	if err := joinErrors(temp.Chmod(0o600), temp.Close()); err != nil {
 		return info, backupFault(err)
 	}
 	if info, err = v.copyInto(ctx, temp.Name()); err != nil {

@@ -84,7 +84,7 @@ func (c vaultChecker) checkVault(ctx context.Context, path string, r *vaultRepor
 	v, err := c.open(ctx, path, r)
 	if err == nil {
 		err = c.checkOpen(ctx, v, r, files)
-		err = errors.Join(err, v.close())
+		err = joinErrors(err, v.close())
 	}
 	if err == nil {
 		return
@@ -134,7 +134,7 @@ func (c vaultChecker) open(ctx context.Context, path string, r *vaultReport) (*v
 		return nil, v.fault(err)
 	}
 	if r.Schema > r.Newest {
-		return nil, errors.Join(v.fault(errVaultNewer), v.close())
+		return nil, joinErrors(v.fault(errVaultNewer), v.close())
 	}
 	return v, nil
 }

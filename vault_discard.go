@@ -96,7 +96,7 @@ func (v *vault) discard(ctx context.Context) (l lostValues, r resealed, err erro
 			return v.dropLost(ctx, tx, from, to, l)
 		})
 		if err != nil && why != nil && !errors.Is(err, errVaultUnsure) {
-			err = errors.Join(err, v.dropKeyFile(ctx, to))
+			err = joinErrors(err, v.dropKeyFile(ctx, to))
 		}
 		if errors.Is(err, errSealMoved) {
 			continue

@@ -140,7 +140,7 @@ func syncPath(path string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
+	return joinErrors(f.Sync(), f.Close())
 }
 
 // syncFolder makes a new name in it durable; Windows neither needs nor knows it.
@@ -152,7 +152,7 @@ func syncFolder(path string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
+	return joinErrors(f.Sync(), f.Close())
 }
 
 // vaultDSN names a file to the driver. The path is escaped, for it may hold '?', '#' or '%'.
@@ -414,7 +414,7 @@ func noRoomFor(path string) bool {
 		if err == nil {
 			err = f.Sync() // some file systems find out only then
 		}
-		err = errors.Join(err, f.Close())
+		err = joinErrors(err, f.Close())
 	}
 	return isDiskFull(err, runtime.GOOS)
 }

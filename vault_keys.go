@@ -195,13 +195,13 @@ func writeKeyFolder(dir, path, text string) error {
 	}
 	defer os.Remove(f.Name()) // gone already when it was renamed
 	_, err = f.WriteString(text)
-	if err := errors.Join(err, f.Chmod(0o600), f.Sync(), f.Close()); err != nil {
+	if err := joinErrors(err, f.Chmod(0o600), f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	if err := claim(f.Name(), path); err != nil {
 		return err
 	}
-	return errors.Join(syncFolder(dir), syncFolder(filepath.Dir(dir)))
+	return joinErrors(syncFolder(dir), syncFolder(filepath.Dir(dir)))
 }
 
 // offWitnessPath names the file that says that a person has switched the seal off: whoever can write the vault alone cannot make it.

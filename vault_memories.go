@@ -325,7 +325,7 @@ func readMemories(ctx context.Context, tx *sql.Tx, rest string, args ...any) (li
 // oneMemory finds a memory by its id or key; errNotFound.
 func oneMemory(ctx context.Context, tx *sql.Tx, word string) (seq int64, m memory, err error) {
 	if there, err := hasTable(ctx, tx, "memories"); err != nil || !there {
-		return 0, m, errors.Join(err, errNotFound)
+		return 0, m, joinErrors(err, errNotFound)
 	}
 	err = tx.QueryRowContext(ctx, `SELECT seq FROM memories WHERE id = ? OR key = ? AND key <> ''`, spokenID(word), strings.TrimSpace(word)).Scan(&seq)
 	if err != nil {

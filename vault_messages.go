@@ -70,7 +70,7 @@ func (v *vault) searchMessages(ctx context.Context, q messageQuery) (hits []mess
 	terms := searchTerms(q.Words)
 	err = v.view(ctx, func(tx *sql.Tx) error {
 		if there, err := hasTable(ctx, tx, "messages_fts"); err != nil || !there {
-			return errors.Join(err, errNoMessageIndex)
+			return joinErrors(err, errNoMessageIndex)
 		}
 		if len(terms) == 0 {
 			return nil

@@ -168,7 +168,7 @@ func (v *vault) resealFor(ctx context.Context, wait time.Duration, wrapping bool
 		}
 		err = v.withTx(ctx, func(tx *sql.Tx) error { return replaceSeal(ctx, tx, from, to) })
 		if err != nil && !errors.Is(err, errVaultUnsure) { // else a crash may still bring it into use
-			err = errors.Join(err, v.dropKeyFile(ctx, to))
+			err = joinErrors(err, v.dropKeyFile(ctx, to))
 		}
 		if errors.Is(err, errSealMoved) {
 			continue

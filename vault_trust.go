@@ -29,10 +29,10 @@ func (v *vault) changeTrusted(ctx context.Context, path string, change func(trus
 		var fault error
 		c, err := change(func(sha256 string) bool {
 			value, err := settingIn(ctx, tx, settingTrustedFile+sha256)
-			fault = errors.Join(fault, err)
+			fault = joinErrors(fault, err)
 			return value != ""
 		})
-		if err = errors.Join(err, fault); err != nil {
+		if err = joinErrors(err, fault); err != nil {
 			return err
 		}
 		if c.Was != c.Now {
@@ -43,7 +43,7 @@ func (v *vault) changeTrusted(ctx context.Context, path string, change func(trus
 		if !c.Trust || c.Now == "" {
 			return nil
 		}
-		return errors.Join(putSetting(ctx, tx, settingTrustedFile+c.Now, path), putSetting(ctx, tx, settingTrustedText+path, c.Text))
+		return joinErrors(putSetting(ctx, tx, settingTrustedFile+c.Now, path), putSetting(ctx, tx, settingTrustedText+path, c.Text))
 	})
 }
 
