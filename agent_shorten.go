@@ -115,7 +115,7 @@ func compactClip(msgs []chatMessage, room int) int {
 
 // compactTranscript writes messages as plain text of about max bytes at most; what is left out comes from the middle.
 func compactTranscript(msgs []chatMessage, max int) string {
-	var b strings.Builder
+	var b textBuilder
 	for _, m := range msgs {
 		text := clipMiddle(m.Content, compactSpoken)
 		switch m.Role {

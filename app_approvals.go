@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 )
 
 const approvalsTries = 3 // times a preset is saved anew because the file was changed underway
@@ -85,7 +84,7 @@ func policyFileLines(ctx context.Context, v *vault, f policyFile) ([]consentLine
 // confirmRequest is the question whether files count. Its digest binds the answer to their content.
 func confirmRequest(ctx context.Context, v *vault, files []policyFile) (policyRequest, error) {
 	req := policyRequest{Tool: "approval_confirm", Title: "let what these files allow count in this workspace?", Destructive: true, Always: true, Person: true}
-	var all strings.Builder
+	var all textBuilder
 	for _, f := range files {
 		lines, err := policyFileLines(ctx, v, f)
 		if err != nil {

@@ -92,7 +92,7 @@ func (d planDesk) edit(ctx context.Context, plan string) (string, error) {
 // typed reads lines up to one that is a full stop.
 func (d planDesk) typed(ctx context.Context) (string, error) {
 	fmt.Fprintln(d.out, consentOwn+"the plan in your words; a line with a full stop alone ends it")
-	var text strings.Builder
+	var text textBuilder
 	for {
 		line, err := d.readLine(ctx)
 		if err != nil {

@@ -161,7 +161,7 @@ func laneMiddle(lane, thick int) float64 {
 // chartSays is the drawing in words, for who does not see it.
 func (r *reportRun) chartSays(bars bool) string {
 	all := r.whole()
-	var b strings.Builder
+	var b textBuilder
 	fmt.Fprintf(&b, "%s calls over %s: ", reportCount(all.calls), reportSpan(float64(r.ended)/1000))
 	for s := range reportStates {
 		if s > 0 {

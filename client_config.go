@@ -190,7 +190,7 @@ func claudeDesktopNotes(d clientDoor) []string {
 
 // codexText is a table of config.toml.
 func codexText(d clientDoor) string {
-	var b strings.Builder
+	var b textBuilder
 	fmt.Fprintf(&b, "[mcp_servers.%s]\n", tomlKey(d.Name))
 	if d.URL != "" {
 		fmt.Fprintf(&b, "url = %s\nbearer_token_env_var = %s\n", tomlText(d.URL), tomlText(d.Key))

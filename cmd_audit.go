@@ -411,7 +411,7 @@ func readHeadFile(name string) (auditHead, error) {
 
 // auditVerdict says a finding in lines: the verdict, what the log was checked against, and what else is to be known.
 func auditVerdict(f auditFinding) string {
-	var b strings.Builder
+	var b textBuilder
 	switch {
 	case f.Tampered && f.Bad > 0:
 		fmt.Fprintf(&b, "tampered with: line %d: %s\n", f.Bad, visibleLine(f.Reason))

@@ -144,7 +144,7 @@ func foreignRows(text string, width int) []string {
 
 // expandTabs puts blanks in the place of tabs, which would move on by the columns of the mark too.
 func expandTabs(line string) string {
-	var b strings.Builder
+	var b textBuilder
 	for {
 		before, after, found := strings.Cut(line, "\t")
 		b.WriteString(before)

@@ -107,7 +107,7 @@ func (c *invocation) fillStatus(ctx context.Context, doc *vaultStatus) error {
 }
 
 func (s vaultStatus) text() string {
-	var b strings.Builder
+	var b textBuilder
 	fmt.Fprintf(&b, "vault   %s\nsize    %d bytes, schema %d\n", visibleLine(s.Path), s.Size, s.Schema)
 	switch s.Seal {
 	case sealByKeyFile:
@@ -257,7 +257,7 @@ func (c *invocation) sealDone(r resealed) error {
 	if c.json {
 		return writeJSON(c.stdout, doc)
 	}
-	var b strings.Builder
+	var b textBuilder
 	switch {
 	case !r.Changed && r.To.Kind == sealOff:
 		b.WriteString("the vault is not sealed; nothing was changed\n")

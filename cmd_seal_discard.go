@@ -139,7 +139,7 @@ func (c *invocation) discardDone(l lostValues, r resealed) error {
 	if c.json {
 		return writeJSON(c.stdout, doc)
 	}
-	var b strings.Builder
+	var b textBuilder
 	if !r.Changed {
 		b.WriteString("every sealed value opens; nothing was changed\n")
 	}

@@ -60,7 +60,7 @@ type stdioExitError struct {
 }
 
 func (e *stdioExitError) Error() string {
-	var b strings.Builder
+	var b textBuilder
 	switch {
 	case e.Open:
 		b.WriteString("server closed its output")

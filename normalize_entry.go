@@ -428,7 +428,7 @@ func rewriteRefs(r *entryReader, what, s string) string {
 		return s
 	}
 	t, bare := newRefText(s), false
-	var b strings.Builder
+	var b textBuilder
 	for i := 0; i < len(s); {
 		rest := s[i:]
 		size := 1

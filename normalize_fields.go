@@ -69,7 +69,7 @@ func foldKey(key string) string {
 	if key == "" || key[0] < 'a' || key[0] > 'z' {
 		return key
 	}
-	var b strings.Builder
+	var b textBuilder
 	for i := range len(key) {
 		c := key[i]
 		if 'A' <= c && c <= 'Z' {

@@ -15,7 +15,7 @@ var errOpenQuote = errors.New("a quote is not closed")
 // read so far are returned too.
 func splitWords(s string) ([]string, error) {
 	var words []string
-	var b strings.Builder
+	var b textBuilder
 	var quote byte
 	open := false // inside a word
 	for i := 0; i < len(s); i++ {

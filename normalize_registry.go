@@ -299,7 +299,7 @@ func (x *registryReader) variables(items []confMember, headers bool) []confPair 
 
 // braces turns {name} into ${name}; a reference stays one.
 func (x *registryReader) braces(s string) string {
-	var b strings.Builder
+	var b textBuilder
 	for i := 0; i < len(s); i++ {
 		if s[i] == '{' && (i == 0 || s[i-1] != '$') {
 			if name := refNamePrefix(s[i+1:]); name != "" && strings.HasPrefix(s[i+1+len(name):], "}") {

@@ -80,7 +80,7 @@ type codeBlock struct {
 // blockReader is the place in a page while its code blocks are read.
 type blockReader struct {
 	out    []codeBlock
-	body   strings.Builder
+	body   textBuilder
 	fence  string // of the open block, "" outside
 	start  int    // line of the first text in it
 	quoted bool   // it stands in a quotation
@@ -214,7 +214,7 @@ func findRunLine(s string) (line runLine, found, others bool, err error) {
 // joinedLines joins lines that end in a backslash with the next one.
 func joinedLines(s string) []string {
 	var out []string
-	var open strings.Builder
+	var open textBuilder
 	joining := false
 	for text := range strings.Lines(s) {
 		text = strings.TrimRight(text, " \t\r\n")

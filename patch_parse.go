@@ -261,7 +261,7 @@ func patchName(s string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("name %s: the quote is not closed", quoteClip(s))
 	}
-	var b strings.Builder
+	var b textBuilder
 	for i := 0; i < len(inner); i++ {
 		if inner[i] != '\\' {
 			b.WriteByte(inner[i])

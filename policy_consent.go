@@ -142,7 +142,7 @@ func renderConsent(c consent, width int) string {
 }
 
 type consentRender struct {
-	b     strings.Builder
+	b     textBuilder
 	width int
 }
 

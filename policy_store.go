@@ -14,7 +14,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -278,7 +277,7 @@ func (ps preset) same(other preset) bool {
 
 // scope says in words what a preset covers, every foreign text in quotes.
 func (ps preset) scope() string {
-	var b strings.Builder
+	var b textBuilder
 	b.WriteString(visibleLine(ps.Tool))
 	if ps.Pin != "" {
 		b.WriteString(" as it is defined now")

@@ -249,7 +249,7 @@ func (p *shellParser) skipHeredocs() error {
 // word reads one word up to a blank or operator and takes its quotes off.
 func (p *shellParser) word() (shellWord, error) {
 	var w shellWord
-	var b strings.Builder
+	var b textBuilder
 	for p.i < len(p.s) {
 		switch c := p.s[p.i]; c {
 		case ' ', '\t', '\n', ';', '&', '|', '<', '>', '(', ')':
@@ -301,7 +301,7 @@ func (p *shellParser) word() (shellWord, error) {
 }
 
 // doubleQuoted reads the rest of a "…" whose opening quote is behind.
-func (p *shellParser) doubleQuoted(b *strings.Builder) (open bool, err error) {
+func (p *shellParser) doubleQuoted(b *textBuilder) (open bool, err error) {
 	for p.i < len(p.s) {
 		switch c := p.s[p.i]; c {
 		case '"':
@@ -333,7 +333,7 @@ func (p *shellParser) doubleQuoted(b *strings.Builder) (open bool, err error) {
 
 // expansion reads what begins with $ or a backquote. Its result is unknown, so the line is not simple; commands inside are
 // collected. A $ that expands to nothing stands for itself and is not open.
-func (p *shellParser) expansion(b *strings.Builder, quoted bool) (open bool, err error) {
+func (p *shellParser) expansion(b *textBuilder, quoted bool) (open bool, err error) {
 	start := p.i
 	next := p.peek(1)
 	switch {
@@ -371,7 +371,7 @@ func (p *shellParser) expansion(b *strings.Builder, quoted bool) (open bool, err
 
 // backquoted reads `…` and the commands in it.
 func (p *shellParser) backquoted() error {
-	var inner strings.Builder
+	var inner textBuilder
 	for p.i++; ; p.i++ {
 		switch c := p.peek(0); {
 		case p.i >= len(p.s):
@@ -416,7 +416,7 @@ func (p *shellParser) arithmetic() error {
 }
 
 // braced reads ${…}. Quotes and substitutions in it are not followed but refused.
-func (p *shellParser) braced(b *strings.Builder) error {
+func (p *shellParser) braced(b *textBuilder) error {
 	n := strings.IndexByte(p.s[p.i:], '}')
 	if n < 0 {
 		return errors.New("a brace is not closed")
@@ -431,7 +431,7 @@ func (p *shellParser) braced(b *strings.Builder) error {
 }
 
 // ansiQuoted passes over $'…', in which a backslash escapes a quote.
-func (p *shellParser) ansiQuoted(b *strings.Builder) error {
+func (p *shellParser) ansiQuoted(b *textBuilder) error {
 	for p.i += 2; p.i < len(p.s); p.i++ {
 		switch p.s[p.i] {
 		case '\\':

@@ -480,7 +480,7 @@ func (r *tomlReader) literalString() (string, error) {
 // basicString reads "…".
 func (r *tomlReader) basicString() (string, error) {
 	r.take(`"`)
-	var b strings.Builder
+	var b textBuilder
 	for {
 		b.WriteString(r.run(func(c byte) bool { return c != '"' && c != '\\' && !tomlControl(c) }))
 		if r.take(`"`) {
@@ -499,7 +499,7 @@ func (r *tomlReader) basicString() (string, error) {
 func (r *tomlReader) multiString(quote byte) (string, error) {
 	r.pos += 3
 	r.newline() // right after the opening quotes it is no part of the string
-	var b strings.Builder
+	var b textBuilder
 	for {
 		b.WriteString(r.run(func(c byte) bool { return c != quote && !tomlControl(c) && (c != '\\' || quote == '\'') }))
 		start := r.pos
@@ -543,7 +543,7 @@ func (r *tomlReader) lineContinues() bool {
 }
 
 // escape reads one backslash escape into b.
-func (r *tomlReader) escape(b *strings.Builder) error {
+func (r *tomlReader) escape(b *textBuilder) error {
 	start := r.pos
 	r.pos++
 	c := r.peek()

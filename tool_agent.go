@@ -159,7 +159,7 @@ func (s agentScope) status(_ context.Context, c toolCall) (toolResult, error) {
 		return sub.result(), nil
 	}
 	reports := []subReport{}
-	var b strings.Builder
+	var b textBuilder
 	for _, sub := range s.host.all(s.self) {
 		r := sub.report()
 		r.Answer, r.Said = brief(r.Answer, 200), ""

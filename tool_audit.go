@@ -220,7 +220,7 @@ func auditQuery(ctx context.Context, dirs []string, now func() time.Time, c tool
 	if err != nil {
 		return toolResult{}, err
 	}
-	var text strings.Builder
+	var text textBuilder
 	rows := []auditRow{}
 	for _, a := range found {
 		r := auditRowOf(a)
@@ -343,7 +343,7 @@ func auditVerify(ctx context.Context, w workspace, verifier auditVerifier, c too
 	} else if err := out.addAll(ctx, verifier); err != nil {
 		return toolResult{}, err
 	}
-	var text strings.Builder
+	var text textBuilder
 	if out.Notice != "" {
 		text.WriteString("notice: " + visibleLine(out.Notice) + "\n")
 	}

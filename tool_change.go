@@ -70,7 +70,7 @@ func (p *changePlan) empty() bool { return len(p.steps) == 0 }
 
 // mark names what a plan does: the states before and after of every path.
 func (p *changePlan) mark() string {
-	var b strings.Builder
+	var b textBuilder
 	for _, s := range p.steps {
 		fmt.Fprintf(&b, "%q %q %s %v %s %s\n", s.Path, s.Target, s.Kind, s.Existed, s.Before, s.After)
 	}

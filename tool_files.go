@@ -97,7 +97,7 @@ func openFile(p place, allowed bool) (*os.File, int64, error) {
 
 // numberedLines shows limit lines from offset on, each with its number, and says how many are left. what is what has them: file, record.
 func numberedLines(ctx context.Context, r *bufio.Reader, what string, offset, limit int) (toolResult, error) {
-	var out strings.Builder
+	var out textBuilder
 	line, shown, read, full := 0, 0, int64(0), false
 	for read < fileScanMax {
 		if line%4096 == 0 && ctx.Err() != nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 )
 
 const (
@@ -66,7 +65,7 @@ func toolSearch(ctx context.Context, f toolFinder, c toolCall) (toolResult, erro
 	if err != nil {
 		return r, err
 	}
-	var text strings.Builder
+	var text textBuilder
 	list := []byte(`{"tools":[`)
 	for _, t := range found {
 		entry, line := findEntry(t), findLine(t)

@@ -231,7 +231,7 @@ func (g gitToolset) statusResult(r gitRepo, s gitStatus, cut, narrowed bool) too
 	}
 	n := counts{len(s.Staged), len(s.Changed), len(s.Conflicts), len(s.Untracked)}
 	clean := n == counts{}
-	var b strings.Builder
+	var b textBuilder
 	b.WriteString(s.head() + "\n")
 	if r.top != g.shell.workspace.root {
 		fmt.Fprintf(&b, "repository %s\n", visibleLine(r.top))
@@ -279,7 +279,7 @@ func (g gitToolset) statusResult(r gitRepo, s gitStatus, cut, narrowed bool) too
 // gitFirst is the part of a list that a result shows.
 func gitFirst[T any](list []T) []T { return orEmpty(list[:min(len(list), gitListMax)]) }
 
-func writeGitList(b *strings.Builder, name string, n int, line func(int) string) {
+func writeGitList(b *textBuilder, name string, n int, line func(int) string) {
 	if n == 0 {
 		return
 	}
@@ -332,7 +332,7 @@ func (g gitToolset) diff(ctx context.Context, c toolCall) (toolResult, error) {
 	if err != nil {
 		return gitResult(err)
 	}
-	var b strings.Builder
+	var b textBuilder
 	d.write(&b)
 	return toolResult{Text: b.String(), Structured: procJSON(d)}, nil
 }
@@ -385,7 +385,7 @@ func (g gitToolset) changes(ctx context.Context, r gitRepo, words []string) (git
 }
 
 // write says what changed in all, then file by file, then the patch.
-func (d gitDelta) write(b *strings.Builder) {
+func (d gitDelta) write(b *textBuilder) {
 	if d.Total == 0 {
 		b.WriteString("no differences\n")
 		return
@@ -451,7 +451,7 @@ func (g gitToolset) log(ctx context.Context, c toolCall) (toolResult, error) {
 		More    bool        `json:"more"`
 		*gitDelta
 	}{Commits: list[:min(len(list), args.N)], More: len(list) > args.N}
-	var b strings.Builder
+	var b textBuilder
 	for i := range doc.Commits {
 		commit := &doc.Commits[i]
 		commit.write(&b, args.Patch)
@@ -530,7 +530,7 @@ func (g gitToolset) deltaOf(ctx context.Context, r gitRepo, commit gitCommit, sp
 }
 
 // write shows a commit in one line, or whole.
-func (c gitCommit) write(b *strings.Builder, whole bool) {
+func (c gitCommit) write(b *textBuilder, whole bool) {
 	refs := ""
 	if c.Refs != "" {
 		refs = " (" + visibleLine(c.Refs) + ")"

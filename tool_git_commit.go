@@ -130,7 +130,7 @@ func (g gitToolset) commitPlan(ctx context.Context, c toolCall, args gitCommitAr
 
 // preview says what is staged and what spec would add to it.
 func (g gitToolset) preview(ctx context.Context, r gitRepo, spec []string) (string, error) {
-	var b strings.Builder
+	var b textBuilder
 	staged, err := g.changes(ctx, r, append(append([]string{"diff"}, g.diffWords(r, false)...), "--cached", "--"))
 	if err != nil {
 		return "", err
@@ -239,7 +239,7 @@ func (g gitToolset) stage(ctx context.Context, r gitRepo, spec []string) error {
 	case end.timedOut:
 		return &gitError{what: fmt.Sprintf("staging took longer than %s and was ended: nothing was committed", gitTime), hint: "a file .git/index.lock may be left"}
 	case end.failed || end.exit != 0:
-		var text strings.Builder
+		var text textBuilder
 		for _, p := range out.all() {
 			text.WriteString(p.Text)
 		}
@@ -271,7 +271,7 @@ func (g gitToolset) committed(ctx context.Context, r gitRepo, before string, end
 	ctx, cancel := context.WithTimeout(ctx, gitTime)
 	defer cancel()
 	parts := out.all()
-	var said strings.Builder
+	var said textBuilder
 	appendShellText(&said, parts)
 	s, _, err := g.statusOf(ctx, r, []string{"--", "."})
 	if err != nil {
@@ -300,7 +300,7 @@ func (g gitToolset) committed(ctx context.Context, r gitRepo, before string, end
 	if s.Branch == "" {
 		on = "no branch"
 	}
-	var b strings.Builder
+	var b textBuilder
 	fmt.Fprintf(&b, "committed %s on %s: %s\n", s.Head, on, visibleLine(list[0].Subject))
 	d.write(&b)
 	if end.failed || end.exit != 0 {

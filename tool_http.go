@@ -324,7 +324,7 @@ func (h httpTools) get(ctx context.Context, c toolCall) (toolResult, error) {
 		return toolResult{}, maskedFault(f.mask, err)
 	}
 	doc := newHTTPDoc(a, b, t)
-	var out strings.Builder
+	var out textBuilder
 	doc.head(&out, a, b)
 	switch ok := a.StatusCode/100 == 2; {
 	case t.binary:
@@ -375,7 +375,7 @@ func newHTTPDoc(a *webAnswer, b webBody, t httpText) httpDoc {
 }
 
 // head writes the lines before the text.
-func (d httpDoc) head(out *strings.Builder, a *webAnswer, b webBody) {
+func (d httpDoc) head(out *textBuilder, a *webAnswer, b webBody) {
 	about := cmp.Or(d.Type, "no type")
 	if d.Charset != "" {
 		about += ", " + d.Charset
@@ -402,7 +402,7 @@ func (d httpDoc) head(out *strings.Builder, a *webAnswer, b webBody) {
 }
 
 // tail says what was left out.
-func (d httpDoc) tail(out *strings.Builder, b webBody, t httpText, more string) {
+func (d httpDoc) tail(out *textBuilder, b webBody, t httpText, more string) {
 	switch {
 	case b.Cut && b.Left > 0:
 		fmt.Fprintf(out, "[the first %d bytes; %d left out; %s]\n", len(b.Data), b.Left, more)

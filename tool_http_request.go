@@ -96,7 +96,7 @@ func (h httpTools) answer(ctx context.Context, c toolCall, args httpArgs, f http
 			return toolResult{}, err
 		}
 	}
-	var out strings.Builder
+	var out textBuilder
 	doc.head(&out, a, b)
 	for _, name := range shownHeaderNames() {
 		if v, ok := doc.Headers[name]; ok {

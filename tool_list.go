@@ -210,7 +210,7 @@ func fileFind(ctx context.Context, w workspace, c toolCall, now func() time.Time
 
 // found shows the first paths.
 func (l *listWalk) found(all []listEntry, limit int) (toolResult, error) {
-	var b strings.Builder
+	var b textBuilder
 	shown := []listEntry{}
 	for _, e := range all {
 		if len(shown) == limit || b.Len() > searchTextMax/2 {
@@ -374,7 +374,7 @@ func (l *listWalk) hash(name string) (string, error) {
 
 // tree writes the entries, each indented by its depth.
 func (l *listWalk) tree(p place, entries []listEntry, left int, hash bool) (toolResult, error) {
-	var b strings.Builder
+	var b textBuilder
 	if len(entries) == 0 {
 		b.WriteString("nothing in it\n")
 	}

@@ -104,7 +104,7 @@ func (s mcpToolset) add(ctx context.Context, c toolCall) (toolResult, error) {
 	if err != nil {
 		return toolResult{}, err
 	}
-	var text strings.Builder
+	var text textBuilder
 	var out toolResult
 	for _, line := range slices.Concat(res.Notes, res.Warnings) {
 		fmt.Fprintf(&text, "note: %s\n", line)
@@ -146,7 +146,7 @@ func (s mcpToolset) list(ctx context.Context, _ toolCall) (toolResult, error) {
 		return toolResult{}, err
 	}
 	list := []serverSummary{}
-	var text strings.Builder
+	var text textBuilder
 	for _, row := range rows {
 		tools, err := v.cachedTools(ctx, row.Name)
 		if err != nil {
@@ -225,7 +225,7 @@ func (s mcpToolset) tools(ctx context.Context, c toolCall) (toolResult, error) {
 	for i := range views {
 		views[i].Description, views[i].InputSchema = modelText(views[i].Description), modelSchema(views[i].InputSchema)
 	}
-	var text strings.Builder
+	var text textBuilder
 	for _, t := range views {
 		fmt.Fprintf(&text, "%s/%s as %s (%s): %s\n", t.Server, t.Tool, t.Name, t.State, brief(visibleLine(summaryLine(t.Description)), 200))
 	}

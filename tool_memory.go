@@ -176,7 +176,7 @@ func (m memoryToolset) search(ctx context.Context, c toolCall) (toolResult, erro
 	if err != nil {
 		return toolResult{}, err
 	}
-	var text strings.Builder
+	var text textBuilder
 	entries := []memoryEntry{}
 	for _, found := range list {
 		e := memoryEntryOf(found)

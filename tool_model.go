@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 )
 
 const modelListMax = 100 // models that one answer gives
@@ -47,7 +46,7 @@ func modelList(ctx context.Context, list modelLister, c toolCall) (toolResult, e
 	if err != nil {
 		return toolResult{}, err
 	}
-	var text strings.Builder
+	var text textBuilder
 	out, n, left := []byte(`{"models":[`), 0, 0
 	for _, m := range models {
 		if args.Provider != "" && m.Provider != args.Provider && m.Name != args.Provider {

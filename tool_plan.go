@@ -172,7 +172,7 @@ func (f *fileChanger) result(p *changePlan, change string, dry bool) toolResult 
 		Files   []fileTally `json:"files"`
 		Notes   []string    `json:"notes,omitempty"`
 	}{Change: change, Dry: dry, Files: []fileTally{}, Notes: p.notes}
-	var text, diff strings.Builder
+	var text, diff textBuilder
 	if dry {
 		text.WriteString("dry run, nothing was changed; this is what would be:\n")
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 )
 
 // policyForeseer judges calls that are not made; the toolbox.
@@ -59,7 +58,7 @@ func policyCheck(ctx context.Context, f policyForeseer, c toolCall) (toolResult,
 	if err != nil {
 		return toolResult{}, fmt.Errorf("write the answer: %w", err)
 	}
-	var text strings.Builder
+	var text textBuilder
 	fmt.Fprintf(&text, "%s: %s\nrule: %s\n", visibleLine(found.Tool), found.Decision, visibleLine(found.Rule))
 	for _, line := range [][2]string{{"reason", found.Reason}, {"hint", found.Hint}, {"digest", found.Digest}, {"mode", found.Mode}} {
 		if line[1] != "" {

@@ -118,7 +118,7 @@ func (t procToolset) start(_ context.Context, c toolCall) (toolResult, error) {
 	if info.State == procRunning {
 		text += fmt.Sprintf("proc_read %s shows its output, proc_stop %s ends it.\n", p.id, p.id)
 	} else {
-		var b strings.Builder
+		var b textBuilder
 		appendShellText(&b, procLines(p.out.slice(0, procReadLimit)))
 		text += b.String()
 	}
@@ -207,7 +207,7 @@ func (t procToolset) show(p *proc, args procReadArgs, from int64, found bool) to
 	to := min(end, from+args.Limit)
 	from, to = t.whole(p, from, to, info.State == procRunning)
 	parts := p.out.slice(from, to)
-	var b strings.Builder
+	var b textBuilder
 	b.WriteString(procLine(info) + "\n")
 	if lost > 0 {
 		fmt.Fprintf(&b, "[%d bytes before are no longer kept]\n", lost)
@@ -322,7 +322,7 @@ func (t procToolset) write(ctx context.Context, c toolCall) (toolResult, error) 
 
 func (t procToolset) list(context.Context, toolCall) (toolResult, error) {
 	all := t.m.all()
-	var b strings.Builder
+	var b textBuilder
 	for _, i := range all {
 		b.WriteString(procLine(i) + "\n")
 	}

@@ -155,7 +155,7 @@ func (d profileDesk) list(ctx context.Context, c toolCall) (toolResult, error) {
 	}
 	sortBy(limits, func(a, b profileLimit) int { return strings.Compare(a.Tool, b.Tool) })
 	model, mode := d.model(ctx), d.mode()
-	var text strings.Builder
+	var text textBuilder
 	for _, p := range list {
 		text.WriteString(p.line() + "\n")
 	}

@@ -126,7 +126,7 @@ func (d recordDesk) list(ctx context.Context, c toolCall) (toolResult, error) {
 		Binary  bool   `json:"binary,omitempty"`
 	}
 	rows := []row{}
-	var text strings.Builder
+	var text textBuilder
 	for _, info := range list {
 		r := row{recordJSONOf(info), info.Session, !info.Text}
 		rows = append(rows, r)
@@ -337,7 +337,7 @@ func firstMatch(re *regexp.Regexp, line string) int {
 }
 
 func (f *recordFound) text(s *search) string {
-	var b strings.Builder
+	var b textBuilder
 	if f.Matching == 0 {
 		b.WriteString("no matches\n")
 	}

@@ -345,7 +345,7 @@ func (s *search) readSmall(name string, limit int64) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	var b strings.Builder
+	var b textBuilder
 	n, err := io.Copy(&b, io.LimitReader(f, limit+1))
 	if err == nil && n > limit {
 		err = fmt.Errorf("over %d bytes", limit)
@@ -354,7 +354,7 @@ func (s *search) readSmall(name string, limit int64) (string, error) {
 }
 
 func (s *search) result() toolResult {
-	var b strings.Builder
+	var b textBuilder
 	if s.lines == 0 {
 		b.WriteString("no matches\n")
 	}

@@ -192,7 +192,7 @@ func (d secretDesk) list(ctx context.Context) (toolResult, error) {
 	}
 	left := max(0, len(list)-secretListMax)
 	list = list[:len(list)-left]
-	var text strings.Builder
+	var text textBuilder
 	for _, s := range list {
 		text.WriteString(s.line() + "\n")
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -87,7 +86,7 @@ func sessionSearch(ctx context.Context, open func(context.Context) (*vault, erro
 	if err != nil {
 		return toolResult{}, err
 	}
-	var text strings.Builder
+	var text textBuilder
 	out, more := []sessionHit{}, len(hits)+left >= messageFetch
 	for _, h := range hits {
 		e := sessionHit{h.Session, h.Title, h.Root, h.Parent, max(h.Turn, 1), h.Seq, h.Role, h.Created.UTC().Format(time.RFC3339), h.Snippet}
@@ -233,7 +232,7 @@ func shortMessage(row storedMessage, turn int) (sessionMessage, error) {
 
 // text is the part as a model reads it.
 func (p sessionPart) text() string {
-	var b strings.Builder
+	var b textBuilder
 	fmt.Fprintf(&b, "%s  %s  (%s)\n", p.Session, visibleLine(p.Title), plural(p.Turns, "turn"))
 	turn := 0
 	for _, m := range p.Messages {

@@ -445,7 +445,7 @@ func (o *shellOutput) result(end shellEnd) toolResult {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.flush()
-	var b strings.Builder
+	var b textBuilder
 	fmt.Fprintf(&b, "%s after %s", end.status, end.took.Round(time.Millisecond))
 	if len(o.head) == 0 {
 		b.WriteString(", no output")
@@ -471,7 +471,7 @@ func (o *shellOutput) result(end shellEnd) toolResult {
 	return toolResult{Text: b.String(), Structured: structured, IsError: end.exit != 0 || end.failed}
 }
 
-func appendShellText(b *strings.Builder, parts []shellPart) {
+func appendShellText(b *textBuilder, parts []shellPart) {
 	for _, p := range parts {
 		if p.Stream == "stderr" {
 			b.WriteString(shellMark)
@@ -486,7 +486,7 @@ func appendShellText(b *strings.Builder, parts []shellPart) {
 // mergeParts joins neighbours of one stream.
 func mergeParts(lists ...[]shellPart) []shellPart {
 	out := []shellPart{}
-	var text strings.Builder
+	var text textBuilder
 	stream := ""
 	flush := func() {
 		if text.Len() > 0 {

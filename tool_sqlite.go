@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	sqlite3 "modernc.org/sqlite/lib"
 )
@@ -235,7 +234,7 @@ func sqliteKeep(err error) error {
 }
 
 func (r sqliteOutcome) result(f dataFile) toolResult {
-	var b strings.Builder
+	var b textBuilder
 	if r.made {
 		fmt.Fprintf(&b, "%s was made.\n", visibleLine(f.Rel))
 	}

@@ -84,7 +84,7 @@ func (s sysSource) run(ctx context.Context, c toolCall) (toolResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, sysTime)
 	defer cancel()
 	doc := map[string]any{}
-	var b strings.Builder
+	var b textBuilder
 	for _, section := range sysSections() {
 		if args.Section != "" && args.Section != section {
 			continue

@@ -198,7 +198,7 @@ func tableResult(tables []*tableData, t *dataTable) toolResult {
 
 // tablesText names the tables with their columns and types, a line each.
 func tablesText(tables []*tableData) string {
-	var b strings.Builder
+	var b textBuilder
 	for _, d := range tables {
 		fmt.Fprintf(&b, "%s: %s from %s (%s", d.name, plural(int(d.rows), "row"), d.source, d.format)
 		for _, n := range d.notes {

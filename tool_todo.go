@@ -97,7 +97,7 @@ func todoText(items []todoItem) string {
 	if len(items) == 0 {
 		return "the task list is empty\n"
 	}
-	var b strings.Builder
+	var b textBuilder
 	for _, item := range items {
 		mark := map[string]string{todoDone: "x", todoDoing: ">"}[item.Status]
 		if mark == "" {

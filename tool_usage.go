@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -212,7 +211,7 @@ func (l *usageLine) count(c auditCall) {
 
 // text is the report as a model and a person read it.
 func (r usageReport) text() string {
-	var b strings.Builder
+	var b textBuilder
 	if len(r.Rows) == 0 {
 		b.WriteString("nothing was used")
 		if r.Since != "" {

@@ -258,7 +258,7 @@ func (f *fileChanger) readHashed(ctx context.Context, c toolCall) (toolResult, e
 	if args.Offset > max(1, len(lines)) {
 		return toolResult{}, fmt.Errorf("offset %d is past the end: the file has %s", args.Offset, plural(len(lines), "line"))
 	}
-	var out strings.Builder
+	var out textBuilder
 	n := args.Offset - 1
 	for ; n < len(lines) && n < args.Offset-1+args.Limit && out.Len() < fileTextMax; n++ {
 		text := strings.TrimRight(lines[n], "\r\n")
