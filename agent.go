@@ -128,6 +128,7 @@ type turnResult struct {
 // output is what counts for the bound of output tokens.
 func (r turnResult) output() int { return r.Usage.Output + r.given }
 
+//go:noinline for size: it is called in many places
 func newAgent(c agentConfig) *agent {
 	a := &agent{keptOut: map[string]bool{}, ids: map[string]bool{}}
 	a.configure(c)
@@ -135,6 +136,8 @@ func newAgent(c agentConfig) *agent {
 }
 
 // configure gives the agent what it is to work with from its next turn on. The conversation stays.
+//
+//go:noinline for size: it is called in many places
 func (a *agent) configure(c agentConfig) {
 	if c.Bounds.Steps <= 0 {
 		c.Bounds.Steps = agentMaxSteps
@@ -380,6 +383,8 @@ func (a *agent) spend(ctx context.Context, u chatUsage, whole bool, took time.Du
 }
 
 // addSpent adds to what the same model has cost.
+//
+//go:noinline for size: it is called in many places
 func addSpent(list []agentSpent, more agentSpent) []agentSpent {
 	for i := range list {
 		if s := &list[i]; s.Model == more.Model {
@@ -423,6 +428,8 @@ func (a *agent) cut(ctx context.Context, text string, err error) error {
 }
 
 // commit keeps messages on disk and then makes them part of the history.
+//
+//go:noinline for size: it is called in many places
 func (a *agent) commit(ctx context.Context, msgs ...chatMessage) error {
 	if err := a.keep(ctx, msgs); err != nil {
 		return err
@@ -472,6 +479,7 @@ func (a *agent) sink(tell func(turnSink)) {
 	tell(a.Sink)
 }
 
+//go:noinline for size: it is called in many places
 func (a *agent) notice(s string) { a.sink(func(t turnSink) { t.notice(s) }) }
 
 func (a *agent) delta(d chatDelta) {

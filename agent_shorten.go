@@ -41,6 +41,7 @@ func messageTokens(m chatMessage) int {
 	return n
 }
 
+//go:noinline for size: it is called in many places
 func messagesTokens(msgs []chatMessage) int {
 	n := 0
 	for _, m := range msgs {

@@ -399,6 +399,8 @@ func (r subReport) account() string {
 }
 
 // find gives the sub-agent with that id, if it is one below top; nil is the conversation, below which all are.
+//
+//go:noinline for size: it is called in many places
 func (h *agentHost) find(top *subAgent, id string) (*subAgent, bool) {
 	for _, s := range h.all(top) {
 		if s.id == id {
@@ -516,6 +518,7 @@ func (k *subSink) textDelta(text string) {
 	}
 }
 
+//go:noinline for size: it is called in many places
 func (k *subSink) tell(line string) {
 	if k.s.tell != nil {
 		k.s.tell(k.s.id + " · " + line)

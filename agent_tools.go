@@ -79,6 +79,8 @@ func (a *agent) widen(ctx context.Context, tools []chatTool) []chatTool {
 }
 
 // used gives the names of the tools called so far, the last used last.
+//
+//go:noinline for size: it is called in many places
 func (a *agent) used() []string {
 	return calledNames(slices.Clone(a.called), a.history)
 }

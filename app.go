@@ -133,6 +133,8 @@ func openApp(out outside, flags map[string][]string, use storeUse, origin string
 }
 
 // serves reports a run whose calls come from others.
+//
+//go:noinline for size: it is called in many places
 func (a *app) serves() bool { return a.origin == originHTTP || a.origin == originMCP }
 
 // runFolder is where this run is logged: a governed workspace keeps what was done in it.

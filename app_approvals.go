@@ -12,6 +12,8 @@ import (
 const approvalsTries = 3 // times a preset is saved anew because the file was changed underway
 
 // policyFolder is where the workspace's policy files are.
+//
+//go:noinline for size: it is called in many places
 func (a *app) policyFolder() string { return filepath.Join(a.root, ".tai") }
 
 // approvals reads the workspace's approvals.json.

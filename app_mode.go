@@ -17,6 +17,8 @@ const planWord = `
 Plan mode: the person wants a plan before anything is changed, so that only reading is allowed now. Look at what you need to know, ask what is unclear, then hand the plan to plan_submit: what you will change, in which order, and how you will check it. Go on to change things only after a yes.`
 
 // modeWords are the words of /mode.
+//
+//go:noinline for size: it is called in many places
 func modeWords() []string {
 	return []string{string(modeReadOnly), string(modePrompt), string(modeAllow), string(modeDanger), modePlan}
 }

@@ -30,6 +30,8 @@ func (a *app) passphraseGiven() bool {
 
 // canAsk reports whether someone sits at a terminal. Of a run that serves, that is so at its start alone: a call that comes later is not
 // theirs.
+//
+//go:noinline for size: it is called in many places
 func (a *app) canAsk() bool {
 	return a.inTerminal && a.errTerminal && (!a.serves() || !a.serving.Load())
 }

@@ -24,6 +24,8 @@ func withAsker(ctx context.Context, a askerInfo) context.Context {
 }
 
 // askerOf is the zero value where nobody was named.
+//
+//go:noinline for size: it is called in many places
 func askerOf(ctx context.Context) askerInfo {
 	a, _ := ctx.Value(askerKey{}).(askerInfo)
 	return a

@@ -136,6 +136,7 @@ func (r *auditRecord) appendLine(dst []byte) []byte {
 	return append(escapeAuditLine(dst, start), '\n')
 }
 
+//go:noinline for size: it is called in many places
 func appendAuditText(dst []byte, key, value string) []byte {
 	if value == "" {
 		return dst
@@ -144,6 +145,7 @@ func appendAuditText(dst []byte, key, value string) []byte {
 	return append(appendJSONString(dst, value), ',')
 }
 
+//go:noinline for size: it is called in many places
 func appendAuditNumber(dst []byte, key, digits string) []byte {
 	if digits == "" {
 		return dst
@@ -243,6 +245,8 @@ func openNewLog(name string) (auditFile, error) {
 }
 
 // path is the log's file, whether it exists yet or not.
+//
+//go:noinline for size: it is called in many places
 func (a *auditLog) path() string { return filepath.Join(a.cfg.Dir, a.name+auditExtension) }
 
 // nextCall gives the id of a new call of this run: c-1, c-2 …

@@ -155,6 +155,8 @@ func (j *auditJudge) quick(line []byte) (auditLink, bool) {
 }
 
 // text is the value of a field that the line has, without its quotes.
+//
+//go:noinline for size: it is called in many places
 func (j *auditJudge) text(line []byte, f int) []byte {
 	value := line[j.spans[f].from+len(auditForm[f].key) : j.spans[f].to-1]
 	if value[0] == '"' {
@@ -347,6 +349,7 @@ type auditParser struct {
 	members []jsonMember
 }
 
+//go:noinline for size: it is called in many places
 func parseAuditLine(line []byte) (auditRecord, error) { return new(auditParser).parse(line) }
 
 // parse reads one line; the record does not alias it.
@@ -406,6 +409,8 @@ func (p *auditParser) set(r *auditRecord, key string, raw json.RawMessage) error
 }
 
 // textField is the place of a text field, nil for a name that no line has.
+//
+//go:noinline for size: it is called in many places
 func (r *auditRecord) textField(key string) *string {
 	switch key {
 	case "time":

@@ -77,6 +77,8 @@ func newReportRun() *reportRun {
 }
 
 // share gives one copy of a text that many calls have.
+//
+//go:noinline for size: it is called in many places
 func (r *reportRun) share(s string) string {
 	if s == "" {
 		return ""

@@ -37,6 +37,8 @@ type auditCall struct {
 }
 
 // ended reports a call that came to an end, refused ones too.
+//
+//go:noinline for size: it is called in many places
 func (c auditCall) ended() bool {
 	return c.Event == auditCallBlocked || c.Event == auditCallCompleted || c.Event == auditCallFailed
 }

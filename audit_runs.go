@@ -221,6 +221,8 @@ func (f auditFinding) exitCode() int {
 }
 
 // tampered gives the finding with a fault at a line, 0 for one that is at none.
+//
+//go:noinline for size: it is called in many places
 func (f auditFinding) tampered(line int64, format string, args ...any) auditFinding {
 	f.Tampered, f.Unreadable, f.Bad, f.Reason = true, false, int(line), fmt.Sprintf(format, args...)
 	return f

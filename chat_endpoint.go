@@ -131,6 +131,8 @@ func findEndpoint(getenv func(string) string) (chatEndpoint, error) {
 }
 
 // chatKeyNames gives the variables that hold the providers' keys.
+//
+//go:noinline for size: it is called in many places
 func chatKeyNames() (names []string) {
 	for _, p := range chatProviders() {
 		names = append(names, p.keys...)

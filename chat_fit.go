@@ -17,6 +17,8 @@ const (
 )
 
 // fitName reports whether an endpoint takes the name: ^[a-zA-Z0-9_-]{1,64}$.
+//
+//go:noinline for size: it is called in many places
 func fitName(name string) bool {
 	if name == "" || len(name) > chatMaxToolName {
 		return false

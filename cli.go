@@ -36,6 +36,8 @@ func (f flagSpec) takes(words []string) bool {
 }
 
 // dashed is the flag as it is written: -o, --json.
+//
+//go:noinline for size: it is called in many places
 func (f flagSpec) dashed() string {
 	if len(f.Name) == 1 {
 		return "-" + f.Name

@@ -126,13 +126,18 @@ func (m members) MarshalJSON() ([]byte, error) {
 }
 
 // under is an entry below its key.
+//
+//go:noinline for size: it is called in many places
 func under(key, name string, entry members) members {
 	return member{key, member{name, entry}.object()}.object()
 }
 
+//go:noinline for size: it is called in many places
 func bearer(key string) members { return members{{"Authorization", "Bearer " + key}} }
 
 // plain is an entry without a type: a command, or an address under that key.
+//
+//go:noinline for size: it is called in many places
 func (d clientDoor) plain(address, key string) members {
 	if d.URL != "" {
 		return members{{address, d.URL}, {"headers", bearer(key)}}

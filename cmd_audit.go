@@ -122,6 +122,7 @@ func (a *app) auditSource(word string, placed func(run string) string) (auditSou
 	return src, noSuchRun(word, "tai audit list shows the runs")
 }
 
+//go:noinline for size: it is called in many places
 func noSuchRun(word, hint string) error {
 	return &cliError{Exit: exitUsage, Message: "no such run or file: " + quoteClip(word), Hint: hint, err: fs.ErrNotExist}
 }

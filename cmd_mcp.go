@@ -365,6 +365,7 @@ func applyEntryFlags(c *invocation, servers []serverEntry) error {
 	return nil
 }
 
+//go:noinline for size: it is called in many places
 func withPair(m map[string]string, k, v string) map[string]string {
 	if m == nil {
 		m = map[string]string{}

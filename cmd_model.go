@@ -41,6 +41,7 @@ func modelCommands() []command {
 	}
 }
 
+//go:noinline for size: it is called in many places
 func modelProviderNames() (names []string) {
 	for _, p := range chatProviders() {
 		names = append(names, p.name)
@@ -49,6 +50,8 @@ func modelProviderNames() (names []string) {
 }
 
 // models gives the finder of this run.
+//
+//go:noinline for size: it is called in many places
 func (a *app) models() *modelFinder {
 	return &modelFinder{Getenv: a.out.Getenv, Vault: a.vault, HTTP: a.http}
 }

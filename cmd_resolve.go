@@ -102,6 +102,7 @@ func asksHelp(words []string) bool {
 	return i >= 0 && (end < 0 || i < end)
 }
 
+//go:noinline for size: it is called in many places
 func isGroup(word string, all []command) bool {
 	return slices.ContainsFunc(all, func(c command) bool { return strings.HasPrefix(c.Path, word+" ") })
 }

@@ -95,6 +95,8 @@ func discardLines(v *vault, l lostValues, why error) []consentLine {
 }
 
 // parts names what of the server is lost.
+//
+//go:noinline for size: it is called in many places
 func (s lostServer) parts() (parts []string) {
 	if s.Env {
 		parts = append(parts, "variables")
@@ -112,6 +114,7 @@ type lostNames struct {
 	SigningKey bool         `json:"signing_key"`
 }
 
+//go:noinline for size: it is called in many places
 func (l *lostValues) named() lostNames {
 	n := lostNames{Secrets: []string{}, Servers: append([]lostServer{}, l.Servers...), SigningKey: l.AuditKey}
 	for _, s := range l.Secrets {

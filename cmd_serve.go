@@ -55,6 +55,8 @@ func (a *app) beginGoverned(transport string) error {
 }
 
 // sayLine tells the person who runs the server.
+//
+//go:noinline for size: it is called in many places
 func (a *app) sayLine(line string) { fmt.Fprintln(a.stderr, "tai: "+line) }
 
 // warnKey tells what is weak about a key. given says that it stood on the command line.

@@ -49,6 +49,7 @@ type trustJSON struct {
 	Counts  bool     `json:"counts"`
 }
 
+//go:noinline for size: it is called in many places
 func trustJSONOf(server string, e trustEntry, confirmed bool) trustJSON {
 	return trustJSON{server, orEmpty(e.Allow), orEmpty(e.Deny), e.Note, e.Created, confirmed || len(e.Allow) == 0}
 }
@@ -78,6 +79,7 @@ func (t trustJSON) line() string {
 	return strings.Join(parts, "\n")
 }
 
+//go:noinline for size: it is called in many places
 func trustShownAll(list []string) []string {
 	out := make([]string, 0, len(list))
 	for _, s := range list {

@@ -35,6 +35,8 @@ type editState struct {
 func (b *editBuffer) String() string { return string(b.text) }
 
 // reset puts another text in, the cursor at its end, with nothing to undo.
+//
+//go:noinline for size: it is called in many places
 func (b *editBuffer) reset(text string) {
 	*b = editBuffer{text: []rune(text), killed: b.killed, goal: -1}
 	b.cursor = len(b.text)
@@ -44,6 +46,8 @@ func (b *editBuffer) reset(text string) {
 func (b *editBuffer) settle() { b.typing, b.killing, b.goal = false, false, -1 }
 
 // save keeps the text as it is for undo.
+//
+//go:noinline for size: it is called in many places
 func (b *editBuffer) save() {
 	b.undo = append(b.undo, editState{slices.Clone(b.text), b.cursor})
 	b.undoSize += len(b.text)
@@ -131,6 +135,8 @@ func (b *editBuffer) boundary(i int) int {
 }
 
 // next and previous give the places of the neighbouring clusters.
+//
+//go:noinline for size: it is called in many places
 func (b *editBuffer) next(i int) int { return min(len(b.text), i+clusterLen(b.text[i:])) }
 
 func (b *editBuffer) previous(i int) int {
@@ -201,6 +207,8 @@ func (b *editBuffer) blankWordStart(i int) int {
 }
 
 // moveTo puts the cursor somewhere.
+//
+//go:noinline for size: it is called in many places
 func (b *editBuffer) moveTo(i int) {
 	b.settle()
 	b.cursor = b.boundary(i)

@@ -150,6 +150,7 @@ func (d *keyDecoder) pasted() (int, key) {
 	return n, key{}
 }
 
+//go:noinline for size: it is called in many places
 func (d *keyDecoder) keepPasted(b []byte) {
 	if d.over = d.over || len(d.text)+len(b) > editPasteMax; d.over {
 		d.text = nil

@@ -57,6 +57,7 @@ type editLine struct {
 	told    string         // a sentence for the person, taken by whoever has the screen
 }
 
+//go:noinline for size: it is called in many places
 func newEditLine(text string, recall func() []string) *editLine {
 	l := &editLine{recall: recall, edits: map[int]string{}}
 	l.buf.reset(text)

@@ -82,6 +82,8 @@ func (w *layoutWriter) add(cluster []rune, width int) {
 }
 
 // mark notes that the cursor is here. Behind a full row it is at the start of the next one.
+//
+//go:noinline for size: it is called in many places
 func (w *layoutWriter) mark() {
 	if w.last().width >= w.cols {
 		w.newRow(true)

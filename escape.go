@@ -56,6 +56,7 @@ func escapeText(s string, lines bool) string {
 	return b.String()
 }
 
+//go:noinline for size: it is called in many places
 func writeHex(b *strings.Builder, c byte) {
 	const digits = "0123456789abcdef"
 	b.WriteByte(digits[c>>4])
@@ -128,6 +129,8 @@ func clip(s string, max int) string {
 }
 
 // brief returns at most max bytes of s, cut between characters, for a list where the rest can be seen elsewhere.
+//
+//go:noinline for size: it is called in many places
 func brief(s string, max int) string {
 	if len(s) <= max {
 		return s

@@ -121,6 +121,8 @@ func (r *refSpan) named(body string, kind refKind, end int) bool {
 }
 
 // refNamePrefix is the longest beginning of s that is a variable name: a letter or _, then letters, digits, _ - and dots.
+//
+//go:noinline for size: it is called in many places
 func refNamePrefix(s string) string {
 	i := 0
 	for i < len(s) {
@@ -249,6 +251,7 @@ type unresolvedError struct {
 
 func (e *unresolvedError) Error() string { return e.text }
 
+//go:noinline for size: it is called in many places
 func (x *expander) fault(format string, args ...any) {
 	x.faults = append(x.faults, x.field+": "+fmt.Sprintf(format, args...))
 }
@@ -393,4 +396,6 @@ func confShow(s string) string { return visibleLine(s) }
 func confClip(s string, max int) string { return confShow(clip(s, max)) }
 
 // confQuote is confClip between quotes, at a length that any name fits in.
+//
+//go:noinline for size: it is called in many places
 func confQuote(s string) string { return `"` + confClip(s, 200) + `"` }

@@ -47,6 +47,8 @@ type gitError struct {
 func (e *gitError) Error() string { return e.what }
 
 // gitResult turns an error into the result of a call.
+//
+//go:noinline for size: it is called in many places
 func gitResult(err error) (toolResult, error) {
 	if e, ok := errors.AsType[*gitError](err); ok {
 		return toolResult{Hint: e.hint}, err
@@ -103,6 +105,8 @@ func gitDiffing() []string {
 }
 
 // read runs one git command that reads and gives its output; cut says that there was more than gitMaxOutput.
+//
+//go:noinline for size: it is called in many places
 func (g gitRunner) read(ctx context.Context, r gitRepo, args ...string) (out []byte, cut bool, err error) {
 	return g.readBy(ctx, g.shell.waitGroup, r, args...)
 }
@@ -243,6 +247,7 @@ type gitConfig struct {
 	err error
 }
 
+//go:noinline for size: it is called in many places
 func (g gitRunner) config(ctx context.Context, r gitRepo) (c gitConfig) {
 	c.out, c.cut, c.err = g.readBy(ctx, g.shell.waitAlone, r, "config", "--list", "--show-scope", "-z")
 	return c

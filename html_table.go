@@ -103,6 +103,8 @@ func (w *htmlWriter) line(s string) {
 }
 
 // row begins a row: the columns that a cell from above reaches into stay empty.
+//
+//go:noinline for size: it is called in many places
 func (g *htmlGrid) row() {
 	g.rows = append(g.rows, nil)
 	g.fill()

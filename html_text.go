@@ -111,6 +111,8 @@ func (r *htmlReader) raw(t htmlToken) {
 }
 
 // htmlVoid reports an element without an end tag (HTML standard 13.1.2).
+//
+//go:noinline for size: it is called in many places
 func htmlVoid(name string) bool {
 	switch name {
 	case "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr":
@@ -233,6 +235,8 @@ func (r *htmlReader) end(name string) {
 }
 
 // htmlStyleOf gives the emphasis that an element means.
+//
+//go:noinline for size: it is called in many places
 func htmlStyleOf(name string) (style int, ok bool) {
 	switch name {
 	case "b", "strong":
@@ -390,6 +394,8 @@ func htmlLanguage(class string) string {
 }
 
 // htmlBlockNeed gives the line ends around a block; 0 for what is none.
+//
+//go:noinline for size: it is called in many places
 func htmlBlockNeed(name string) int {
 	switch name {
 	case "p", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "pre", "listing", "ul", "ol", "dl", "menu", "dir", "hr", "article", "section", "figure", "main", "header", "footer", "nav", "aside", "form", "fieldset", "address", "details", "table", "body", "center", "dialog", "hgroup", "search":

@@ -34,6 +34,8 @@ type htmlTokenizer struct {
 }
 
 // htmlRawElement reports an element whose content is text up to its end tag (13.2.5.1). Scripting is off, so noscript is none.
+//
+//go:noinline for size: it is called in many places
 func htmlRawElement(name string) bool {
 	switch name {
 	case "script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes":

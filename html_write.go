@@ -99,6 +99,8 @@ func (w *htmlWriter) enter(n htmlNest) {
 }
 
 // leave ends the innermost nest of that name and all within it.
+//
+//go:noinline for size: it is called in many places
 func (w *htmlWriter) leave(name string) {
 	if w.counts[name] == 0 {
 		return

@@ -59,6 +59,8 @@ func newWebFetcher(c webFetcherConfig) *webFetcher {
 }
 
 // transport makes one that dials only what lies within reach.
+//
+//go:noinline for size: it is called in many places
 func (f *webFetcher) transport(reach netReach) *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {

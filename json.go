@@ -251,6 +251,7 @@ type jsonScan struct {
 	again bool // the text lies inside one that was split before, so its UTF-8 and its strings are known to be good
 }
 
+//go:noinline for size: it is called in many places
 func (p *jsonScan) fault(msg string) error { return &jsonError{Msg: msg, Offset: p.i} }
 
 func (p *jsonScan) space() {

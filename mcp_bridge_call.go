@@ -160,6 +160,7 @@ func refuseTool(ref toolRef, t bridgeTool) toolResult {
 	return toolResult{}
 }
 
+//go:noinline for size: it is called in many places
 func refused(rule, reason, hint string) toolResult {
 	return toolResult{Text: "refused (" + rule + "): " + reason, Hint: hint, Rule: rule, IsError: true}
 }

@@ -101,6 +101,8 @@ func (b *mcpBridge) switched(ctx context.Context) error {
 }
 
 // memoAt gives the memo of that stamp, an empty one if it was of another. b.memoMu is held.
+//
+//go:noinline for size: it is called in many places
 func (b *mcpBridge) memoAt(at bridgeStamp) *bridgeMemo {
 	if b.memo.tools == nil || b.memo.at != at {
 		b.memo = bridgeMemo{at: at, tools: map[bridgeAsked]bridgeStored{}, names: map[string]map[string]toolRef{}}

@@ -190,6 +190,8 @@ func rootIsObject(schema json.RawMessage) error {
 }
 
 // dropSecretNames makes those tools unusable whose name holds a secret: a name cannot be masked, and must be kept and said nowhere.
+//
+//go:noinline for size: it is called in many places
 func dropSecretNames(tools []listedTool, mask func(string) string) {
 	for i := range tools {
 		if t := &tools[i]; mask(t.Name) != t.Name {
@@ -217,6 +219,8 @@ func (t listedTool) toolDiff() string {
 }
 
 // toolText lays a description and a schema out in lines, so that a difference names the line it is in.
+//
+//go:noinline for size: it is called in many places
 func toolText(description string, schema json.RawMessage) string {
 	text := "description: " + description
 	if len(schema) > 0 {

@@ -71,6 +71,8 @@ func (b *mcpBridge) registerAudited(ctx context.Context, e serverEntry, o regist
 }
 
 // decided asks the policy and, if it allows, does the act, with the run log around both. A refusal is a *refusedError.
+//
+//go:noinline for size: it is called in many places
 func (b *mcpBridge) decided(ctx context.Context, req policyRequest, d deed, do func() (outcome string, err error)) error {
 	return b.cfg.Audit.perform(d, func() (string, error) {
 		answer, err := b.cfg.Policy.approve(ctx, req)

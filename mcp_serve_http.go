@@ -425,6 +425,8 @@ func (s *mcpServer) sessionFor(ids []string) (session *serveSession, status int,
 }
 
 // touch notes a use; s.mu is held.
+//
+//go:noinline for size: it is called in many places
 func (s *mcpServer) touch(session *serveSession, now time.Time) {
 	session.seen = now
 	s.used.MoveToFront(session.place) // no effect on one that was dropped

@@ -145,6 +145,8 @@ func (s *stdioServer) call(ctx context.Context, m rpcMessage) *rpcError {
 }
 
 // write puts one message on its way, unless quit is closed before there is room; nothing where no answer is due.
+//
+//go:noinline for size: it is called in many places
 func (s *stdioServer) write(quit <-chan struct{}, message []byte) {
 	if len(message) == 0 {
 		return

@@ -179,6 +179,7 @@ func overlaid(entry map[string]string, key, goos string) bool {
 	return false
 }
 
+//go:noinline for size: it is called in many places
 func sameVariable(a, b, goos string) bool {
 	return a == b || goos == "windows" && strings.EqualFold(a, b)
 }

@@ -101,6 +101,8 @@ func (l *lineReader) long() ([]byte, error) {
 }
 
 // join gives parts and last, together size bytes, as one piece.
+//
+//go:noinline for size: it is called in many places
 func join(parts [][]byte, last []byte, size int) []byte {
 	if len(parts) == 0 {
 		return last

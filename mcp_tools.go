@@ -25,6 +25,7 @@ type toolList struct {
 	silent     int       // warnings beyond mcpListWarnings
 }
 
+//go:noinline for size: it is called in many places
 func (l *toolList) warn(format string, args ...any) {
 	if len(l.Warnings) < mcpListWarnings {
 		l.Warnings = append(l.Warnings, fmt.Sprintf(format, args...))

@@ -25,6 +25,8 @@ func (r *confReport) warn(format string, args ...any) {
 }
 
 // add takes over another report, each message with a prefix.
+//
+//go:noinline for size: it is called in many places
 func (r *confReport) add(prefix string, o *confReport) {
 	for _, m := range o.notes {
 		r.notes = append(r.notes, prefix+m)
@@ -328,6 +330,7 @@ func (r *entryReader) readCommand(key string, n confNode) {
 	}
 }
 
+//go:noinline for size: it is called in many places
 func (r *entryReader) oneCommand(key, command string) {
 	if r.command != "" && r.command != command {
 		r.fault("%s names a second program", key)

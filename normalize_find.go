@@ -10,11 +10,15 @@ import (
 )
 
 // serverMapKeys are the keys under which clients keep their servers.
+//
+//go:noinline for size: it is called in many places
 func serverMapKeys() []string {
 	return []string{"mcpServers", "servers", "context_servers", "mcp_servers"}
 }
 
 // isServerMapKey reports such a key, or a settings key whose last dotted part is one.
+//
+//go:noinline for size: it is called in many places
 func isServerMapKey(key string) bool {
 	return slices.Contains(serverMapKeys(), key[strings.LastIndexByte(key, '.')+1:])
 }
@@ -37,6 +41,7 @@ type confBuilder struct {
 	derived            map[string]int // how often a name was derived
 }
 
+//go:noinline for size: it is called in many places
 func newConfBuilder(goos, source, name string, rep *confReport) *confBuilder {
 	return &confBuilder{goos: goos, source: source, name: name, rep: rep, index: map[string]int{}, derived: map[string]int{}}
 }
@@ -182,6 +187,7 @@ func looksLikeEntry(n confNode) bool {
 	return false
 }
 
+//go:noinline for size: it is called in many places
 func hasEntries(n confNode) bool {
 	return slices.ContainsFunc(n.items, func(m confMember) bool { return looksLikeEntry(m.node) })
 }

@@ -86,6 +86,7 @@ type confReader struct {
 	backslash                  int // line of the first plain backslash, 0 for none
 }
 
+//go:noinline for size: it is called in many places
 func (r *confReader) fail(line int, format string, args ...any) error {
 	return &confSyntaxError{line, fmt.Sprintf(format, args...)}
 }
@@ -373,6 +374,8 @@ func (r *confReader) peek() byte {
 }
 
 // word is the run of letters, digits and the like at the place, at most 40 bytes of it.
+//
+//go:noinline for size: it is called in many places
 func (r *confReader) word() string {
 	j := r.i
 	for j < len(r.s) && j < r.i+40 {
@@ -479,6 +482,8 @@ func (r *confReader) number() (string, error) {
 
 // quoteFamily tells which quote s starts with: the plain ones stand for themselves, D and S for the curly double and
 // single ones, 0 for none.
+//
+//go:noinline for size: it is called in many places
 func quoteFamily(s string) byte {
 	if s == "" {
 		return 0

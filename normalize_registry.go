@@ -44,6 +44,7 @@ func textOf(n confNode, camel string) string {
 	return strings.TrimSpace(s)
 }
 
+//go:noinline for size: it is called in many places
 func itemsOf(n confNode, camel string) []confMember {
 	if v, ok := field2(n, camel); ok && v.kind == confList {
 		return v.items
@@ -199,6 +200,7 @@ func (x *registryReader) fromRemote(n confNode) serverEntry {
 	return e
 }
 
+//go:noinline for size: it is called in many places
 func pairMap(ps []confPair) map[string]string {
 	if len(ps) == 0 {
 		return nil

@@ -144,6 +144,7 @@ func (r *blockReader) open(s string, line int) {
 	}
 }
 
+//go:noinline for size: it is called in many places
 func (r *blockReader) end() {
 	r.out = append(r.out, codeBlock{r.body.String(), r.start})
 	r.body.Reset()

@@ -74,6 +74,8 @@ func parsePatch(text string, strip int) ([]patchFile, error) {
 }
 
 // line gives the line at n without its end, "" behind the last.
+//
+//go:noinline for size: it is called in many places
 func (r *patchReader) line(n int) string {
 	if n >= len(r.lines) {
 		return ""

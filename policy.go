@@ -248,6 +248,8 @@ func (p *policy) foresee(r policyRequest) policyForecast {
 }
 
 // refuse is the forecast for a call that is turned away before the table is asked.
+//
+//go:noinline for size: it is called in many places
 func (p *policy) refuse(tool, digest, rule, reason, hint string) policyForecast {
 	return policyForecast{Tool: tool, Decision: forecastDeny, Rule: rule, Reason: reason, Hint: hint, Digest: digest, Mode: string(p.mode())}
 }

@@ -164,6 +164,7 @@ func (r *consentRender) own(s string) {
 	}
 }
 
+//go:noinline for size: it is called in many places
 func (r *consentRender) rows(rows []string) {
 	for _, row := range rows {
 		r.b.WriteString(row + "\n")
@@ -230,6 +231,8 @@ func consentColumns(width int) int {
 
 // wrapColumns cuts s into pieces of at most max columns. Anything but ASCII counts as two columns: too narrow a line is
 // harmless, but one that the terminal wraps itself would begin without its mark.
+//
+//go:noinline for size: it is called in many places
 func wrapColumns(s string, max int) []string {
 	var rows []string
 	start, cols := 0, 0

@@ -263,6 +263,8 @@ func addPresets(now time.Time, add []preset, added *[]preset) func([]preset) ([]
 }
 
 // same reports whether two presets say the same.
+//
+//go:noinline for size: it is called in many places
 func (ps preset) same(other preset) bool {
 	if len(ps.Arguments) != len(other.Arguments) {
 		return false

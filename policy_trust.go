@@ -96,6 +96,8 @@ func (r *trustRules) judge(server, tool string) trustVerdict {
 }
 
 // trustMatch gives the place of the first pattern that fits, -1 for none.
+//
+//go:noinline for size: it is called in many places
 func trustMatch(patterns []string, tool string) int {
 	return slices.IndexFunc(patterns, func(p string) bool { return globMatch(p, tool) })
 }

@@ -105,6 +105,7 @@ func escapedBase64(s string) []string {
 	}
 }
 
+//go:noinline for size: it is called in many places
 func wrapped(s string, width int, end string) string {
 	var b strings.Builder
 	for len(s) > width {
@@ -147,6 +148,8 @@ func percentEncode(s, bare, space, digits string) string {
 }
 
 // hexOf writes each byte as two digits behind a sign.
+//
+//go:noinline for size: it is called in many places
 func hexOf(s, sign, digits string) string {
 	out := make([]byte, 0, len(s)*(len(sign)+2))
 	for i := range len(s) {

@@ -33,6 +33,8 @@ func (c *replCompleter) complete(ctx context.Context, before string) completion 
 }
 
 // matching keeps the candidates that go on with what is typed. raw is what is typed as it stands in the line.
+//
+//go:noinline for size: it is called in many places
 func matching(raw, typed string, list []candidate) completion {
 	out := completion{replace: utf8.RuneCountInString(raw)}
 	for _, cand := range list {
@@ -147,6 +149,7 @@ func (c *replCompleter) commandWords(words []string) []candidate {
 	return out
 }
 
+//go:noinline for size: it is called in many places
 func names(list []string) []candidate {
 	var out []candidate
 	for _, s := range list {
@@ -164,6 +167,8 @@ func flagCandidates(flags []flagSpec) []candidate {
 }
 
 // takesFiles names the commands whose arguments may be files.
+//
+//go:noinline for size: it is called in many places
 func takesFiles(path string) bool {
 	return slices.Contains([]string{"mcp add", "mcp normalize", "mcp call", "tools call", "audit show", "audit verify"}, path)
 }

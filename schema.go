@@ -457,6 +457,7 @@ func (c *schemaCompiler) types(v *schemaValue) (schemaKind, error) {
 	return set, nil
 }
 
+//go:noinline for size: it is called in many places
 func schemaTypeOf(name string) (schemaKind, bool) {
 	switch name {
 	case "null":

@@ -18,6 +18,7 @@ const (
 	schemaHoldsNamed                    // an object of schemas
 )
 
+//go:noinline for size: it is called in many places
 func schemaPlaceOf(keyword string) (schemaPlace, bool) {
 	switch keyword {
 	case "$schema", "$id", "$ref", "$anchor", "$comment", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly",

@@ -122,6 +122,8 @@ func (v *schemaValue) readItems(p *jsonScan, left *int) error {
 }
 
 // member finds a member of an object, nil if there is none.
+//
+//go:noinline for size: it is called in many places
 func (v *schemaValue) member(name string) *schemaValue {
 	if v.kind != schemaObject {
 		return nil

@@ -106,11 +106,14 @@ func (s *sealer) open(value []byte, table, column string, row ...string) ([]byte
 }
 
 // sealPlace is the associated data of a value: table, row and column, each behind its length, so that no two places read the same.
+//
+//go:noinline for size: it is called in many places
 func sealPlace(table, column string, row []string) []byte {
 	parts := append([]string{table}, row...)
 	return sealParts(append(parts, column)...)
 }
 
+//go:noinline for size: it is called in many places
 func sealParts(parts ...string) []byte {
 	var b []byte
 	for _, p := range parts {

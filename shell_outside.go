@@ -170,6 +170,8 @@ func shellPathWords(words []shellWord, depth int) []shellWord {
 }
 
 // shellWraps names programs that run the one among their arguments.
+//
+//go:noinline for size: it is called in many places
 func shellWraps(name string) bool {
 	return slices.Contains([]string{"sudo", "doas", "env", "nice", "nohup", "time", "timeout", "command", "builtin", "exec", "stdbuf", "setsid", "ionice", "busybox", "xargs", "watch"}, name)
 }

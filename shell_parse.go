@@ -61,6 +61,7 @@ func (p *shellParser) check() error {
 	return nil
 }
 
+//go:noinline for size: it is called in many places
 func (p *shellParser) mark(what string) {
 	if p.special == "" {
 		p.special = what
@@ -85,6 +86,8 @@ type shellState struct {
 func (st *shellState) empty() bool { return len(st.cmd) == 0 && !st.grouped }
 
 // flush ends the command at hand; end is the operator that ended it, "" for none.
+//
+//go:noinline for size: it is called in many places
 func (p *shellParser) flush(st *shellState, end string) {
 	if len(st.cmd) > 0 {
 		p.commands = append(p.commands, shellClause{st.cmd, end, p.depth})

@@ -222,6 +222,8 @@ func dataDSN(path string, params ...string) string {
 }
 
 // exec runs one statement of the tools' own.
+//
+//go:noinline for size: it is called in many places
 func (c *dataConn) exec(ctx context.Context, text string) error {
 	_, err := c.raw.ExecContext(ctx, text, nil)
 	return err

@@ -166,6 +166,8 @@ func sqlNameByte(c byte) bool {
 }
 
 // sqlName writes a name as SQL has it.
+//
+//go:noinline for size: it is called in many places
 func sqlName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 // sqlHolds reports whether a word stands in a list of words.

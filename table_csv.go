@@ -39,6 +39,7 @@ type csvSpan struct {
 	own      bool
 }
 
+//go:noinline for size: it is called in many places
 func newCSVReader(r io.Reader, comma byte, quotes bool) *csvReader {
 	return &csvReader{r: r, comma: comma, quotes: quotes, buf: make([]byte, csvBuffer)}
 }

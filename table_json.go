@@ -124,6 +124,8 @@ func jsonTableValue(raw json.RawMessage) (driver.Value, tableKind) {
 }
 
 // finish takes over what was collected.
+//
+//go:noinline for size: it is called in many places
 func (j *jsonColumns) finish(d *tableData) {
 	d.columns = j.columns
 	for _, c := range j.columns {

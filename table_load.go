@@ -79,6 +79,8 @@ func (in *tableInput) reader() (io.Reader, string, error) {
 }
 
 // recoded reads on in the way that was found out.
+//
+//go:noinline for size: it is called in many places
 func (in *tableInput) recoded(r io.Reader) io.Reader {
 	if !in.latin && !in.returns {
 		return r

@@ -91,6 +91,8 @@ func (r *tomlReader) peek() byte {
 }
 
 // take moves over s if it comes next.
+//
+//go:noinline for size: it is called in many places
 func (r *tomlReader) take(s string) bool {
 	if !strings.HasPrefix(r.src[r.pos:], s) {
 		return false
@@ -100,6 +102,8 @@ func (r *tomlReader) take(s string) bool {
 }
 
 // run moves over all bytes that ok accepts and gives them.
+//
+//go:noinline for size: it is called in many places
 func (r *tomlReader) run(ok func(byte) bool) string {
 	start := r.pos
 	for r.pos < len(r.src) && ok(r.src[r.pos]) {
@@ -108,6 +112,7 @@ func (r *tomlReader) run(ok func(byte) bool) string {
 	return r.src[start:r.pos]
 }
 
+//go:noinline for size: it is called in many places
 func (r *tomlReader) space() { r.run(func(c byte) bool { return c == ' ' || c == '\t' }) }
 
 func (r *tomlReader) newline() bool { return r.take("\n") || r.take("\r\n") }
@@ -583,6 +588,8 @@ func (r *tomlReader) badString() error {
 }
 
 // tomlClip bounds a key for an error.
+//
+//go:noinline for size: it is called in many places
 func tomlClip(s string) string {
 	if len(s) <= tomlKeyMax {
 		return s

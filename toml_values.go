@@ -81,6 +81,8 @@ func tomlFloat(s string) bool {
 }
 
 // tomlDigits says whether s is digits with single underscores between them.
+//
+//go:noinline for size: it is called in many places
 func tomlDigits(s string, digit func(byte) bool) bool {
 	for i := range len(s) {
 		if !digit(s[i]) && (s[i] != '_' || i == 0 || i == len(s)-1 || s[i-1] == '_') {

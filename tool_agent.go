@@ -45,6 +45,8 @@ type agentScope struct {
 
 // subKeptBack reports the tools that a sub-agent gets only where a call names them: those that change what tai itself is and may do, and the
 // task list and plan, which belong to the conversation with the person.
+//
+//go:noinline for size: it is called in many places
 func subKeptBack(name string) bool {
 	switch name {
 	case "mcp_add", "mcp_enable", "mcp_disable", "mcp_remove", "mcp_login", "profile_use", "secret_set", "secret_delete", "todo_write", "plan_submit":

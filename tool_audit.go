@@ -90,6 +90,8 @@ func directionOf(c auditCall) string {
 }
 
 // serverOf and toolOf take a subject apart: server/tool of a bridged call, else the one or the other.
+//
+//go:noinline for size: it is called in many places
 func serverOf(c auditCall) string {
 	switch {
 	case c.Kind == auditKindMCP:
@@ -100,6 +102,7 @@ func serverOf(c auditCall) string {
 	return ""
 }
 
+//go:noinline for size: it is called in many places
 func toolOf(c auditCall) string {
 	switch c.Kind {
 	case auditKindMCP:
@@ -111,6 +114,8 @@ func toolOf(c auditCall) string {
 }
 
 // outcomeOf gives ok, error, denied or open; a registration's own word is an ok.
+//
+//go:noinline for size: it is called in many places
 func outcomeOf(c auditCall) string {
 	switch {
 	case !c.ended():
@@ -296,6 +301,8 @@ type auditVerdicts struct {
 }
 
 // add counts a log; tell shows it though it is good.
+//
+//go:noinline for size: it is called in many places
 func (v *auditVerdicts) add(c auditChecked, tell bool) {
 	v.Checked++
 	switch {

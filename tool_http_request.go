@@ -173,6 +173,8 @@ func (h httpTools) planSave(c toolCall, path string, data []byte) (*changePlan, 
 }
 
 // shownHeaderNames are the headers of an answer that a caller can use. Cookies are none: they are credentials, and none is kept.
+//
+//go:noinline for size: it is called in many places
 func shownHeaderNames() []string {
 	return []string{"Location", "Etag", "Last-Modified", "Retry-After", "Link", "Allow", "Www-Authenticate", "Content-Disposition", "Content-Range", "X-Request-Id", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "Ratelimit", "Ratelimit-Policy"}
 }

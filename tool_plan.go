@@ -37,6 +37,8 @@ const fileOutput = `{"type":"object","properties":{
 "notes":{"type":"array","description":"What else there is to know.","items":{"type":"string"}},` + toolRecordSchema + `}}`
 
 // showPath is a path as results and diffs have it: relative to the root where it lies in it.
+//
+//go:noinline for size: it is called in many places
 func (f *fileChanger) showPath(abs string) string { return f.workspace.at(abs).Rel }
 
 // tally counts and compares one step.

@@ -13,6 +13,8 @@ type policyForeseer interface {
 }
 
 // policyTools gives policy_check. foreseer is asked at each call, as it holds the tool itself.
+//
+//go:noinline for size: it is called in many places
 func policyTools(foreseer func() (policyForeseer, error)) []tool {
 	return []tool{{
 		Name: "policy_check", Family: "policy", Core: true,

@@ -44,6 +44,7 @@ type recordJSON struct {
 	Text    string    `json:"text,omitempty"`
 }
 
+//go:noinline for size: it is called in many places
 func recordJSONOf(r recordInfo) recordJSON {
 	return recordJSON{ID: r.ID, Kind: r.Kind, Origin: r.Origin, Size: r.Size, SHA256: r.SHA256, Created: r.Created.UTC()}
 }

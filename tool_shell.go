@@ -70,6 +70,7 @@ type shellRunner struct {
 	unit      time.Duration // of timeout_s
 }
 
+//go:noinline for size: it is called in many places
 func newShellRunner(w workspace, environ func() []string, goos string) shellRunner {
 	return shellRunner{workspace: w, environ: environ, goos: goos, grace: shellGrace, unit: time.Second}
 }
@@ -275,6 +276,8 @@ func standsAsFolder(path string) error {
 }
 
 // argv gives the words that run a command line.
+//
+//go:noinline for size: it is called in many places
 func (s shellRunner) argv(command string) []string {
 	if s.goos == "windows" {
 		return []string{"cmd", "/c", command}

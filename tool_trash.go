@@ -25,6 +25,8 @@ func moveTemps(id string, n int) (out, in string) {
 }
 
 // changeTemp names the file beside step n of a change until it gets its name.
+//
+//go:noinline for size: it is called in many places
 func changeTemp(id string, n int) string { return fmt.Sprintf(".tai-%s-%d.tmp", id, n) }
 
 // isCrossDevice tells that a rename failed because the two places are on different disks. Windows says not same device (winerror.h).

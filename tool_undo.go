@@ -241,6 +241,8 @@ func (u *undoWork) conflict(abs, what string) error {
 }
 
 // makeFolders adds the folders that have to be there again, each once.
+//
+//go:noinline for size: it is called in many places
 func (u *undoWork) makeFolders(folders []plannedStep) {
 	for _, d := range folders {
 		if _, ok := u.over[d.Path]; !ok {

@@ -194,6 +194,7 @@ func usageName(c auditCall, by string) string {
 	return ""
 }
 
+//go:noinline for size: it is called in many places
 func (l *usageLine) count(c auditCall) {
 	l.Calls++
 	l.DurationMS += c.DurationMS

@@ -340,6 +340,8 @@ func (e *toolEntry) request(c toolCall, digest string) policyRequest {
 }
 
 // needsPerson is the refusal of a tool that talks to the person where none sits; its Rule is "" otherwise.
+//
+//go:noinline for size: it is called in many places
 func (e *toolEntry) needsPerson(c toolCall) decision {
 	if e.tool.unattended == nil || !e.tool.unattended(c) {
 		return decision{}

@@ -440,6 +440,8 @@ func retryFor(ctx context.Context, limit time.Duration, f func(wait context.Cont
 func (v *vault) fault(err error) error { return vaultFault(v.path, err) }
 
 // orNotFound gives a missing row its name in this program.
+//
+//go:noinline for size: it is called in many places
 func orNotFound(err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return errNotFound

@@ -95,6 +95,8 @@ func (r *vaultReport) add(section, level string, count int, do, format string, a
 }
 
 // canMend says of the last finding what --repair would do about it.
+//
+//go:noinline for size: it is called in many places
 func (r *vaultReport) canMend(m mending) { r.Problems[len(r.Problems)-1].mend = m }
 
 // repairs are the findings that --repair can do something about.
@@ -102,11 +104,14 @@ func (r *vaultReport) repairs() []vaultFinding {
 	return slices.DeleteFunc(slices.Clone(r.Problems), func(f vaultFinding) bool { return f.mend.Kind == "" })
 }
 
+//go:noinline for size: it is called in many places
 func (r *vaultReport) mends(kind string) bool {
 	return slices.ContainsFunc(r.Problems, func(f vaultFinding) bool { return f.mend.Kind == kind })
 }
 
 // addFault notes a fault that kept a part of the check from being made.
+//
+//go:noinline for size: it is called in many places
 func (r *vaultReport) addFault(section string, err error) {
 	r.add(section, findError, 1, "", "%v", err)
 }

@@ -166,6 +166,8 @@ func wordIndexes() []wordIndex {
 }
 
 // orphans picks the rows of the index without what they are of.
+//
+//go:noinline for size: it is called in many places
 func (x wordIndex) orphans() string {
 	return `id NOT IN (SELECT ` + x.Row + ` FROM ` + x.From + ` WHERE ` + x.Where + `)`
 }

@@ -172,6 +172,8 @@ func (c *sealCache) put(o *openedSeal) {
 }
 
 // keyFilePath names the key file of an id, which is known to be hex digits.
+//
+//go:noinline for size: it is called in many places
 func keyFilePath(dir, id string) string { return filepath.Join(dir, id+".key") }
 
 // makeKeyFile writes a new key file, on disk when it returns, and gives the random bytes in it. It never replaces a file.
@@ -205,6 +207,8 @@ func writeKeyFolder(dir, path, text string) error {
 }
 
 // offWitnessPath names the file that says that a person has switched the seal off: whoever can write the vault alone cannot make it.
+//
+//go:noinline for size: it is called in many places
 func offWitnessPath(dir, id string) string { return filepath.Join(dir, id+".off") }
 
 // sealNone makes a seal that is off, with the file that bears witness to it where a folder for it is known.

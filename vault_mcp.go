@@ -259,6 +259,7 @@ func (v *vault) setEnabled(ctx context.Context, server, profile string, on bool)
 	})
 }
 
+//go:noinline for size: it is called in many places
 func putEnabled(ctx context.Context, tx *sql.Tx, server, profile string, on bool) error {
 	_, err := tx.ExecContext(ctx, `
 		INSERT INTO mcp_server_profiles (server, profile, enabled)

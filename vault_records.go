@@ -33,6 +33,8 @@ type recordHit struct {
 }
 
 // recordTargets lists where to scan recordColumns, the creation time apart.
+//
+//go:noinline for size: it is called in many places
 func (r *recordInfo) recordTargets(created *int64) []any {
 	return []any{&r.ID, &r.Kind, &r.Origin, &r.Session, &r.Size, &r.SHA256, &r.Text, created}
 }

@@ -135,6 +135,8 @@ func (v *vault) settleSealFor(ctx context.Context, openWait, wait time.Duration)
 
 // reseal replaces the seal by what maker makes of it, or leaves it where that is errNothingNew. wrapping: maker needs the key that wraps the
 // data key. A key file that came to no use is removed again.
+//
+//go:noinline for size: it is called in many places
 func (v *vault) reseal(ctx context.Context, wrapping bool, maker func(from *openedSeal) (*openedSeal, error)) (resealed, error) {
 	return v.resealFor(ctx, scrubWait, wrapping, maker)
 }

@@ -6,6 +6,8 @@ import "fmt"
 
 // vaultMigrations gives the steps from nothing to the newest schema; step n leaves PRAGMA user_version = n. Times are
 // unix seconds.
+//
+//go:noinline for size: it is called in many places
 func vaultMigrations() []string {
 	return []string{fmt.Sprintf("PRAGMA application_id = %d;\n", vaultAppID) + vaultSchema1, vaultSchema2, vaultSchema3, vaultSchemaChanges, vaultSchemaPlaces, vaultSchemaMemories}
 }

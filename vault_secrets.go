@@ -340,6 +340,7 @@ func (v *vault) setSetting(ctx context.Context, key, value string) (err error) {
 	return v.withTx(ctx, func(tx *sql.Tx) error { return putSetting(ctx, tx, key, value) })
 }
 
+//go:noinline for size: it is called in many places
 func putSetting(ctx context.Context, tx *sql.Tx, key, value string) error {
 	_, err := tx.ExecContext(ctx, `
 		INSERT INTO settings (key, value)
