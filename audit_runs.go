@@ -11,7 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+	"sort"
 	"strings"
 	"time"
 )
@@ -75,8 +75,10 @@ func listAudit(heads []auditHead, limit int, dirs ...string) (runs []auditRunInf
 			break // nor did any after it begin later
 		}
 		r.look()
-		at, _ := slices.BinarySearchFunc(runs, r, func(a, b auditRunInfo) int { return b.Started.Compare(a.Started) })
-		runs = slices.Insert(runs, at, r)
+		at := sort.Search(len(runs), func(i int) bool { return !runs[i].Started.After(r.Started) })
+		runs = append(runs, r)
+		copy(runs[at+1:], runs[at:])
+		runs[at] = r
 		runs = runs[:min(len(runs), limit)]
 	}
 	return runs, len(all), nil

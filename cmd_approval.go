@@ -320,7 +320,7 @@ func cmdApprovalList(ctx context.Context, c *invocation) error {
 
 // confirmFiles shows those files that do not count yet, asks, and makes them count. d is the deed for the run log, but for what it is about.
 func (c *invocation) confirmFiles(ctx context.Context, files []policyFile, d deed) error {
-	files = slices.DeleteFunc(slices.Clone(files), func(f policyFile) bool { return f.Known })
+	files = without(files, func(f policyFile) bool { return f.Known })
 	if len(files) == 0 {
 		return nil
 	}

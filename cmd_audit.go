@@ -12,7 +12,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -152,7 +151,7 @@ func (a *app) wholeRun(word string, heads func() []auditHead) (string, error) {
 		return "", noSuchRun(word, "no runs are logged here yet")
 	}
 	if word != auditLast {
-		runs = slices.DeleteFunc(runs, func(r auditRunInfo) bool { return !strings.HasPrefix(r.Run, word) })
+		runs = without(runs, func(r auditRunInfo) bool { return !strings.HasPrefix(r.Run, word) })
 	}
 	switch len(runs) {
 	case 0:

@@ -268,7 +268,7 @@ func cmdTrustAudit(ctx context.Context, c *invocation) error {
 		if err != nil {
 			fmt.Fprintf(c.stderr, "warning: %s cannot be read to its end: %s\n", visibleLine(r.Run), visibleLine(err.Error()))
 		}
-		events = append(events, slices.DeleteFunc(found, func(e trustEvent) bool { return !keep(e) })...)
+		events = append(events, without(found, func(e trustEvent) bool { return !keep(e) })...)
 	}
 	if c.json {
 		return writeJSON(c.stdout, map[string]any{"events": events, "runs": len(runs), "total": total})

@@ -420,7 +420,7 @@ func (b *mcpBridge) enabledServers(ctx context.Context, server string) ([]server
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(rows, func(r serverRow) bool { return !r.Profiles[profile] }), nil
+	return without(rows, func(r serverRow) bool { return !r.Profiles[profile] }), nil
 }
 
 // turn switches a server for a profile, "" being the current one, which it gives back.

@@ -265,7 +265,7 @@ func (b *mcpBridge) registerTools(ctx context.Context, v *vault, p registration,
 			if err != nil {
 				return nil, err
 			}
-			granted = slices.DeleteFunc(rows, func(t toolRow) bool { return t.Hash == "" })
+			granted = without(rows, func(t toolRow) bool { return t.Hash == "" })
 		}
 	}
 	tools, _ := judgeTools(p.entry, list.Tools, granted)

@@ -228,7 +228,7 @@ func (b *confBuilder) document(n confNode) error {
 	case len(inner) > 0:
 		err := b.maps(inner, confGate{})
 		if err == nil {
-			b.rep.note("the servers were found further down, under %s", placeList(slices.DeleteFunc(inner, func(p confPlace) bool { return len(p.node.items) == 0 })))
+			b.rep.note("the servers were found further down, under %s", placeList(without(inner, func(p confPlace) bool { return len(p.node.items) == 0 })))
 		}
 		return err
 	default:
@@ -299,7 +299,7 @@ func (b *confBuilder) plainMap(n confNode) {
 // maps adds the servers of all places, and switches off what the gate shuts out.
 func (b *confBuilder) maps(places []confPlace, g confGate) error {
 	from := len(b.slots)
-	full := slices.DeleteFunc(slices.Clone(places), func(p confPlace) bool { return len(p.node.items) == 0 })
+	full := without(places, func(p confPlace) bool { return len(p.node.items) == 0 })
 	if len(full) == 0 {
 		return fmt.Errorf("%s is empty: it holds no server", placeList(places))
 	}

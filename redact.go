@@ -90,7 +90,8 @@ func (r *redactor) Format(f fmt.State, _ rune) { fmt.Fprint(f, sealedText) }
 // newRedactor takes the secrets to mask; nil if there are none. Of equal values the first name stands for all. Values
 // shorter than redactMin bytes, white space at their ends apart, are passed over.
 func newRedactor(known []namedSecret) *redactor {
-	sorted := slices.SortedStableFunc(slices.Values(known), func(a, b namedSecret) int { return strings.Compare(a.Name, b.Name) })
+	sorted := slices.Clone(known)
+	sortBy(sorted, func(a, b namedSecret) int { return strings.Compare(a.Name, b.Name) })
 	r := &redactor{}
 	for _, s := range sorted {
 		if value := strings.TrimSpace(s.Value.reveal()); len(value) >= redactMin {

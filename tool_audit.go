@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
+	"sort"
 	"strings"
 	"time"
 )
@@ -211,11 +211,13 @@ func auditQuery(ctx context.Context, dirs []string, now func() time.Time, c tool
 			return
 		}
 		fit++
-		at, _ := slices.BinarySearchFunc(found, a, func(x, y auditCall) int {
-			return cmp.Or(y.Time.Compare(x.Time), cmp.Compare(y.Seq, x.Seq))
+		at := sort.Search(len(found), func(i int) bool {
+			return cmp.Or(a.Time.Compare(found[i].Time), cmp.Compare(a.Seq, found[i].Seq)) >= 0
 		})
 		if at < f.Limit {
-			found = slices.Insert(found, at, a)
+			found = append(found, a)
+			copy(found[at+1:], found[at:])
+			found[at] = a
 			found = found[:min(len(found), f.Limit)]
 		}
 	}, Done: func(latest time.Time) bool {

@@ -56,7 +56,7 @@ func (s *narrowSource) described(ctx context.Context, names []string) ([]sourceT
 }
 
 func (s *narrowSource) part(all []sourceTool) []sourceTool {
-	return slices.DeleteFunc(slices.Clone(all), func(d sourceTool) bool {
+	return without(all, func(d sourceTool) bool {
 		return !s.keep(d.Name) || s.servers != nil && !slices.Contains(s.servers, d.Server)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -133,15 +134,19 @@ func (t *toolbox) bridged(ctx context.Context) (*offeredList, error) {
 	if err != nil {
 		return &offeredList{}, err
 	}
-	list := &offeredList{state: state, tools: make([]sourceTool, 0, len(offered)), texts: map[string]sourceTool{}}
-	size := 0
-	for _, d := range offered {
-		if d.Fault == "" && t.byName[d.Name] == nil && fitName(d.Name) {
-			list.tools = append(list.tools, d)
+	list := &offeredList{state: state, texts: map[string]sourceTool{}}
+	fit, size := make([]*sourceTool, 0, len(offered)), 0 // sorting pointers moves less
+	for i := range offered {
+		if d := &offered[i]; d.Fault == "" && t.byName[d.Name] == nil && fitName(d.Name) {
+			fit = append(fit, d)
 			size += d.textSize()
 		}
 	}
-	slices.SortFunc(list.tools, func(a, b sourceTool) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(fit, func(a, b *sourceTool) int { return strings.Compare(a.Name, b.Name) })
+	list.tools = make([]sourceTool, 0, len(fit))
+	for _, d := range fit {
+		list.tools = append(list.tools, *d)
+	}
 	list.stamps = make([]uint64, len(list.tools))
 	for i, d := range list.tools {
 		list.stamps[i] = d.stamp(t.seed)
@@ -215,7 +220,7 @@ func (d sourceTool) textSize() int { return len(d.Description) + len(d.InputSche
 
 // find gives the place of a tool by its name.
 func (l *offeredList) find(name string) (at int, ok bool) {
-	return slices.BinarySearchFunc(l.tools, name, func(d sourceTool, name string) int { return strings.Compare(d.Name, name) })
+	return sort.Find(len(l.tools), func(i int) int { return strings.Compare(name, l.tools[i].Name) })
 }
 
 // rank gives the index over the native tools and, behind them, those of a list.

@@ -101,7 +101,7 @@ func (r *vaultReport) canMend(m mending) { r.Problems[len(r.Problems)-1].mend = 
 
 // repairs are the findings that --repair can do something about.
 func (r *vaultReport) repairs() []vaultFinding {
-	return slices.DeleteFunc(slices.Clone(r.Problems), func(f vaultFinding) bool { return f.mend.Kind == "" })
+	return without(r.Problems, func(f vaultFinding) bool { return f.mend.Kind == "" })
 }
 
 //go:noinline for size: it is called in many places
