@@ -414,7 +414,7 @@ func (t *httpTransport) header(ctx context.Context, method string) (http.Header,
 			if t.plain {
 				return nil, nil, errors.New("a token would cross the network unencrypted; use https")
 			}
-			if !validSession(v) {
+			if !usableToken(v) {
 				return nil, nil, errors.New("the stored token holds characters that no token has")
 			}
 			h[headerAuthorize] = []string{"Bearer " + v}

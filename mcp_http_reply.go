@@ -24,6 +24,7 @@ const (
 	httpStreamMax  = 16 * mcpHTTPMaxBody // bytes of one event stream, all events together; time is the closer limit
 	httpSessionMax = 4 << 10             // bytes of a session id
 	httpValueMin   = 8                   // bytes; a shorter value of a header that is no credential may stand in errors
+	oauthTokenMax  = 64 << 10            // bytes of a token or a client secret
 	httpSegmentMax = 20                  // bytes of a path segment that is shown; longer ones may be keys
 )
 
@@ -355,6 +356,11 @@ func validSession(id string) bool {
 		}
 	}
 	return true
+}
+
+// usableToken reports visible ASCII of a bearable length, which is all that a header can carry.
+func usableToken(s string) bool {
+	return s != "" && len(s) <= oauthTokenMax && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // entryHeaders checks the headers of an entry and returns them in canonical form, with the names that were passed over because
