@@ -32,10 +32,6 @@ const (
 // reportText is the one door for text of a log or of a path: nothing hidden, nothing that HTML acts on.
 func reportText(s string) string { return escapeHTML(visibleLine(s)) }
 
-func escapeHTML(s string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;").Replace(s)
-}
-
 // reportScale maps times to places.
 type reportScale struct {
 	span  int64 // microseconds

@@ -56,6 +56,11 @@ func escapeText(s string, lines bool) string {
 	return b.String()
 }
 
+// escapeHTML makes text stand as itself in HTML, between tags and in a quoted attribute.
+func escapeHTML(s string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;").Replace(s)
+}
+
 //go:noinline for size: it is called in many places
 func writeHex(b *strings.Builder, c byte) {
 	const digits = "0123456789abcdef"
