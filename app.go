@@ -127,7 +127,7 @@ func openApp(out outside, flags map[string][]string, use storeUse, origin string
 	}
 	a.bridge = newMCPBridge(bridgeConfig{
 		Vault: a.vault, Policy: a.policy, Trust: &trustSource{Dir: a.policyFolder(), Trusted: a.trustedFile}, Rates: a.rates, Audit: a.audit, Redact: a.redact, Mask: a.known.redactor, Env: a.lookupEnv, Environ: out.Environ, Dir: out.Dir, GOOS: out.GOOS,
-		Profile: a.profile, HTTP: a.http, Taken: a.nativeName, Now: out.Now, Changed: a.known.changed,
+		Profile: a.profile, HTTP: a.http, Web: a.web, Taken: a.nativeName, Now: out.Now, Changed: a.known.changed,
 	})
 	return a, nil
 }

@@ -160,12 +160,15 @@ func failure(err error) *cliError {
 	}
 	he, isHTTP := errors.AsType[*mcpHTTPError](err)
 	_, own := errors.AsType[*credentialsError](err)
+	le, login := errors.AsType[*loginError](err)
 	switch {
 	case errors.Is(err, context.Canceled):
 		ce.Exit = exitInterrupted
 	case own:
 		ce.Hint = "check your credentials in the entry's headers"
-	case isHTTP && he.Status == 401:
+	case login:
+		ce.Exit, ce.Hint = exitLogin, "tai mcp login "+quoteWord(le.Server)+" logs in with the browser"
+	case isHTTP && he.Status == 401 && ce.Hint == "":
 		ce.Exit, ce.Hint = exitLogin, "the server wants a login"
 	case errors.Is(err, errNoAnswer):
 		ce.Exit, ce.Rule = exitRefused, ruleRefused

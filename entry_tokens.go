@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -295,4 +296,19 @@ func maskedEntry(e serverEntry) serverEntry {
 		texts[i] = "[secret]"
 	}
 	return putTexts(e, tokens, texts)
+}
+
+// ownCredential reports an entry that brings its own Authorization: no token is sent then, and no login helps.
+func ownCredential(e serverEntry) bool {
+	u, err := url.Parse(e.URL)
+	return hasAuthorization(e.Headers) || err == nil && u.User != nil
+}
+
+func hasAuthorization(headers map[string]string) bool {
+	for name := range headers {
+		if strings.EqualFold(name, "Authorization") {
+			return true
+		}
+	}
+	return false
 }

@@ -232,7 +232,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 // in a hexadecimal number.
 func testIDs(text string) []string {
 	var out []string
-	for _, m := range regexp.MustCompile(`(STD|LST|HTC|CFG|TTY|VLT|AUD|POL|SHL|SRV|ROO)-?([0-9]{2})|(?:^|[^0-9A-Z+%])(F)([0-9]{2})|(W)([0-9]{1,3})`).FindAllStringSubmatch(text, -1) {
+	for _, m := range regexp.MustCompile(`(STD|LST|HTC|CFG|TTY|VLT|AUD|POL|SHL|SRV|ROO|OAU)-?([0-9]{2})|(?:^|[^0-9A-Z+%])(F)([0-9]{2})|(W)([0-9]{1,3})`).FindAllStringSubmatch(text, -1) {
 		area, number := m[1]+m[3]+m[5], m[2]+m[4]+m[6]
 		out = append(out, area+strings.TrimLeft(number, "0"))
 	}

@@ -24,15 +24,15 @@ type bridgeConfig struct {
 	Rates   *rateLimiter // by digest name (mcp:SERVER/TOOL); nil: none
 	Audit   *auditLog
 	Redact  func(string) string
-	Mask    func(context.Context) (*redactor, error)                // what Redact masks with at this moment; nil: lists are read anew each time
-	Env     func(string) (string, bool)                             // the process environment, for references and for finding commands
-	Environ []string                                                // the same as NAME=value, the base of a child's environment
-	Dir     string                                                  // the current folder, for what an entry says relative to it
-	GOOS    string                                                  // what is depended on is decided by this, not by the build
-	Profile func(context.Context) (string, error)                   // the current profile
-	HTTP    *http.Client                                            // the program's one client
-	Token   func(serverEntry) func(context.Context) (secret, error) // nil: no tokens are injected
-	Taken   func(string) bool                                       // names of native tools, which win over bridged ones
+	Mask    func(context.Context) (*redactor, error) // what Redact masks with at this moment; nil: lists are read anew each time
+	Env     func(string) (string, bool)              // the process environment, for references and for finding commands
+	Environ []string                                 // the same as NAME=value, the base of a child's environment
+	Dir     string                                   // the current folder, for what an entry says relative to it
+	GOOS    string                                   // what is depended on is decided by this, not by the build
+	Profile func(context.Context) (string, error)    // the current profile
+	HTTP    *http.Client                             // the program's one client
+	Web     *webFetcher                              // what logins are made with; nil: no tokens are used
+	Taken   func(string) bool                        // names of native tools, which win over bridged ones
 	Now     func() time.Time
 	Changed func()        // told when a stored entry changed, or a secret of the vault is put to use; nil: nobody cares
 	Connect time.Duration // deadline of one connect; mcpConnectTimeout when 0
@@ -47,7 +47,7 @@ type mcpBridge struct {
 	cfg bridgeConfig
 
 	mu     sync.Mutex
-	conns  map[string]*bridgeConn
+	conns  map[connKey]*bridgeConn
 	closed bool
 	done   chan struct{} // closed by close; ends connects on their way
 
@@ -55,6 +55,9 @@ type mcpBridge struct {
 	memo     bridgeMemo
 	switches atomic.Int64 // of the profile
 }
+
+// connKey names a connection. Profile is "" but where a login of that profile may be sent.
+type connKey struct{ server, profile string }
 
 // bridgeConn is one server's place. turn is a lock that a context can give up waiting for; it guards the rest.
 type bridgeConn struct {
@@ -67,6 +70,7 @@ type bridgeConn struct {
 // lock. Of each tool it keeps what a call needs; the whole list goes to whoever asked for it.
 type bridgeView struct {
 	client   *mcpClient
+	entry    serverEntry // as stored
 	tools    map[string]bridgeTool
 	warnings []string
 	partial  string // why the list is incomplete
@@ -107,13 +111,10 @@ type bridgeStored struct {
 }
 
 func newMCPBridge(cfg bridgeConfig) *mcpBridge {
-	b := &mcpBridge{cfg: cfg, conns: map[string]*bridgeConn{}, done: make(chan struct{})}
+	b := &mcpBridge{cfg: cfg, conns: map[connKey]*bridgeConn{}, done: make(chan struct{})}
 	b.cfg.Connect = cmp.Or(cfg.Connect, mcpConnectTimeout)
 	if cfg.Changed == nil {
 		b.cfg.Changed = func() {}
-	}
-	if cfg.Dial == nil {
-		b.cfg.Dial = b.dial
 	}
 	return b
 }
@@ -144,7 +145,7 @@ func (b *mcpBridge) close() error {
 	}
 	b.closed = true
 	conns := b.conns
-	b.conns = map[string]*bridgeConn{}
+	b.conns = map[connKey]*bridgeConn{}
 	b.mu.Unlock()
 	var wg sync.WaitGroup
 	errs := make(chan error, len(conns))
@@ -173,30 +174,36 @@ func (c *bridgeConn) drop() error {
 	return err
 }
 
-// forget ends the connection of one server, so that the next use starts anew.
+// forget ends the connections to one server, so that the next use starts anew.
 func (b *mcpBridge) forget(server string) error {
 	b.mu.Lock()
-	c := b.conns[server]
-	delete(b.conns, server)
-	b.mu.Unlock()
-	if c == nil {
-		return nil
+	var conns []*bridgeConn
+	for key, c := range b.conns {
+		if key.server == server {
+			conns = append(conns, c)
+			delete(b.conns, key)
+		}
 	}
-	c.turn <- struct{}{}
-	defer func() { <-c.turn }()
-	return c.drop()
+	b.mu.Unlock()
+	var all []error
+	for _, c := range conns {
+		c.turn <- struct{}{}
+		all = append(all, c.drop())
+		<-c.turn
+	}
+	return errors.Join(all...)
 }
 
-func (b *mcpBridge) conn(server string) (*bridgeConn, error) {
+func (b *mcpBridge) conn(key connKey) (*bridgeConn, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
 		return nil, errBridgeClosed
 	}
-	c := b.conns[server]
+	c := b.conns[key]
 	if c == nil {
 		c = &bridgeConn{turn: make(chan struct{}, 1)}
-		b.conns[server] = c
+		b.conns[key] = c
 	}
 	return c, nil
 }
@@ -205,7 +212,14 @@ func (b *mcpBridge) conn(server string) (*bridgeConn, error) {
 // the pins. fresh wants the whole list, as the server has it now. Callers of one server share the work; servers do not wait for
 // each other.
 func (b *mcpBridge) open(ctx context.Context, row serverRow, fresh bool) (*bridgeView, []listedTool, error) {
-	c, err := b.conn(row.Name)
+	key := connKey{server: row.Name}
+	if row.Transport == "http" && !ownCredential(row.serverEntry) {
+		var err error
+		if key.profile, err = b.profile(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	c, err := b.conn(key)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -232,9 +246,9 @@ func (b *mcpBridge) open(ctx context.Context, row serverRow, fresh bool) (*bridg
 		_ = c.drop() // how a dead or replaced server ended was told to the call it ended
 	}
 	if c.view == nil {
-		tools, err := b.connect(ctx, c, row)
+		tools, err := b.connect(ctx, c, row, key.profile)
 		if err != nil {
-			return nil, nil, b.cleanError(fmt.Errorf("mcp server %s: connect: %w", quoteClip(row.Name), err))
+			return nil, nil, b.cleanError(fmt.Errorf("mcp server %s: connect: %w", quoteClip(row.Name), b.authFault(ctx, row.serverEntry, err)))
 		}
 		return c.view, tools, nil
 	}
@@ -242,7 +256,7 @@ func (b *mcpBridge) open(ctx context.Context, row serverRow, fresh bool) (*bridg
 	defer stop()
 	view, tools, err := b.list(ctx, c.view.client, row)
 	if err != nil {
-		return nil, nil, b.cleanError(fmt.Errorf("mcp server %s: list tools: %w", quoteClip(row.Name), err))
+		return nil, nil, b.cleanError(fmt.Errorf("mcp server %s: list tools: %w", quoteClip(row.Name), b.authFault(ctx, row.serverEntry, err)))
 	}
 	c.view = view
 	return view, tools, nil
@@ -250,7 +264,7 @@ func (b *mcpBridge) open(ctx context.Context, row serverRow, fresh bool) (*bridg
 
 // connect dials, shakes hands and lists, all inside one deadline. What has to be asked before is asked without it: a person
 // reads as long as they need.
-func (b *mcpBridge) connect(ctx context.Context, c *bridgeConn, row serverRow) ([]listedTool, error) {
+func (b *mcpBridge) connect(ctx context.Context, c *bridgeConn, row serverRow, profile string) ([]listedTool, error) {
 	entry, err := b.expand(ctx, row.serverEntry)
 	if err != nil {
 		return nil, err
@@ -260,7 +274,7 @@ func (b *mcpBridge) connect(ctx context.Context, c *bridgeConn, row serverRow) (
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, b.cfg.Connect, errConnectTimeout)
 	defer cancel()
-	client, err := b.dialClient(ctx, entry)
+	client, err := b.dialClient(ctx, entry, b.tokens(entry, profile))
 	if err != nil {
 		return nil, err
 	}
@@ -272,8 +286,18 @@ func (b *mcpBridge) connect(ctx context.Context, c *bridgeConn, row serverRow) (
 	return tools, nil
 }
 
-func (b *mcpBridge) dialClient(ctx context.Context, entry serverEntry) (*mcpClient, error) {
-	t, err := b.cfg.Dial(ctx, entry)
+// tokenGiver is asked for the token of each message, and for another one where that was refused.
+type tokenGiver interface {
+	token(context.Context) (secret, error)
+	renew(ctx context.Context, used secret, challenge []string) (secret, error)
+}
+
+func (b *mcpBridge) dialClient(ctx context.Context, entry serverEntry, tokens tokenGiver) (*mcpClient, error) {
+	open := b.cfg.Dial
+	if open == nil {
+		open = func(ctx context.Context, e serverEntry) (transport, error) { return b.dial(ctx, e, tokens) }
+	}
+	t, err := open(ctx, entry)
 	if err != nil {
 		return nil, err
 	}
@@ -287,12 +311,12 @@ func (b *mcpBridge) dialClient(ctx context.Context, entry serverEntry) (*mcpClie
 	return client, nil
 }
 
-// dial opens the real transport of an expanded entry.
-func (b *mcpBridge) dial(ctx context.Context, e serverEntry) (transport, error) {
+// dial opens the real transport of an expanded entry. tokens may be nil.
+func (b *mcpBridge) dial(ctx context.Context, e serverEntry, tokens tokenGiver) (transport, error) {
 	if e.Transport == "http" {
 		cfg := httpConfig{URL: e.URL, Headers: e.Headers, Client: b.cfg.HTTP, Now: b.cfg.Now}
-		if b.cfg.Token != nil {
-			cfg.Token = b.cfg.Token(e)
+		if tokens != nil {
+			cfg.Token, cfg.Renew = tokens.token, tokens.renew
 		}
 		return newHTTPTransport(cfg)
 	}
@@ -352,7 +376,7 @@ func (b *mcpBridge) list(ctx context.Context, client *mcpClient, row serverRow) 
 	if err != nil {
 		return nil, nil, err
 	}
-	view := &bridgeView{client: client, tools: make(map[string]bridgeTool, len(tools)), warnings: append(live.Warnings, client.noise()...), partial: live.Incomplete}
+	view := &bridgeView{client: client, entry: row.serverEntry, tools: make(map[string]bridgeTool, len(tools)), warnings: append(live.Warnings, client.noise()...), partial: live.Incomplete}
 	for _, t := range tools {
 		if _, twice := view.tools[t.Name]; !twice && t.Name != "" {
 			view.tools[t.Name] = bridgeTool{State: t.State, Reason: t.Reason, Hash: t.Hash, Output: bytes.Clone(t.OutputSchema)}

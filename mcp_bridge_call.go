@@ -32,6 +32,9 @@ func (b *mcpBridge) callTool(ctx context.Context, ref toolRef, call toolCall) (t
 	if err := b.cfg.Audit.record(requested); err != nil {
 		return toolResult{}, fmt.Errorf("call %s refused, it cannot be recorded: %w", quoteClip(ev.Subject), err)
 	}
+	if call.Profile != "" {
+		ctx = withProfile(ctx, call.Profile) // whose login is sent
+	}
 	view, tool, refusal, err := b.admit(ctx, ref, call, args, digest)
 	if err != nil || refusal.Rule != "" {
 		blocked := ev
@@ -184,7 +187,7 @@ func (b *mcpBridge) run(ctx context.Context, call admitted, ref toolRef, args js
 	done.Event, done.Outcome, done.Duration = auditCallCompleted, auditOK, b.cfg.Now().Sub(begin)
 	if callErr != nil {
 		done.Event, done.Outcome, done.Data = auditCallFailed, auditError, auditText("error", callErr.Error())
-		return toolResult{}, joinErrors(fmt.Errorf("mcp server %s: call %s: %w", quoteClip(ref.Server), quoteClip(ref.Tool), b.cleanError(callErr)), b.cfg.Audit.record(done))
+		return toolResult{}, errors.Join(fmt.Errorf("mcp server %s: call %s: %w", quoteClip(ref.Server), quoteClip(ref.Tool), b.cleanError(b.authFault(ctx, call.view.entry, callErr))), b.cfg.Audit.record(done))
 	}
 	res, err := b.finish(ctx, call.view, ref, raw, session)
 	done.Size = int64(len(res.Text))

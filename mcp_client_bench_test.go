@@ -104,7 +104,7 @@ func newBenchClient(entry serverEntry, whole, nosync bool) (benchClient, error) 
 	}
 	client := newHTTPClient(httpClientConfig{Env: os.Getenv})
 	b := newMCPBridge(bridgeConfig{Environ: os.Environ(), GOOS: runtime.GOOS, HTTP: client, Now: time.Now})
-	c, err := b.dialClient(ctx, entry)
+	c, err := b.dialClient(ctx, entry, nil)
 	if err != nil {
 		return benchClient{}, err
 	}

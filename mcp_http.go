@@ -33,13 +33,15 @@ const (
 var errHTTPClosed = errors.New("the connection was closed")
 
 // httpConfig describes one server. Client comes from newHTTPClient and is shared. Token, where set, is asked before each
-// message; an empty one means none; it is not asked where Headers has Authorization. Notify runs on the goroutine that reads
+// message; an empty one means none; it is not asked where Headers has Authorization. Renew, where set, is asked once for a message that was refused
+// with a token: what it gives is sent in its place, and "" means that there is no other. Notify runs on the goroutine that reads
 // the reply and must not block; params is its own to keep. Now is the clock for Retry-After, nil for the real one.
 type httpConfig struct {
 	URL     string
 	Headers map[string]string
 	Client  *http.Client
 	Token   func(context.Context) (secret, error)
+	Renew   func(ctx context.Context, used secret, challenge []string) (secret, error)
 	Notify  func(method string, params json.RawMessage)
 	Now     func() time.Time
 }
@@ -53,6 +55,7 @@ type httpTransport struct {
 	Scrub   httpScrub // fmt asks the type of an exported field alone
 	client  http.Client
 	token   func(context.Context) (secret, error)
+	renew   func(context.Context, secret, []string) (secret, error)
 	onNote  func(string, json.RawMessage)
 	now     func() time.Time
 	wait    func(context.Context, time.Duration) error
@@ -99,7 +102,7 @@ func newHTTPTransport(c httpConfig) (*httpTransport, error) {
 		return nil, fmt.Errorf("%s: %s would cross the network unencrypted; use https", shown, what)
 	}
 	t := &httpTransport{
-		url: u, shown: shown, plain: plain, headers: h, client: *c.Client, token: c.Token, onNote: c.Notify,
+		url: u, shown: shown, plain: plain, headers: h, client: *c.Client, token: c.Token, renew: c.Renew, onNote: c.Notify,
 		now: c.Now, wait: httpWait, running: map[int]context.CancelCauseFunc{},
 		limits: httpLimits{call: mcpCallTimeout, answer: httpAnswerTimeout, drain: httpDrainTimeout, body: mcpHTTPMaxBody, stream: httpStreamMax},
 	}
@@ -368,7 +371,7 @@ func (t *httpTransport) post(run context.Context, deadline time.Time, method str
 	if len(body) > t.limits.body {
 		return nil, nil, fmt.Errorf("message of %d bytes is over the cap of %d", len(body), t.limits.body)
 	}
-	h, scrub, err := t.header(run, method)
+	h, scrub, used, err := t.header(run, method)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -397,28 +400,47 @@ func (t *httpTransport) post(run context.Context, deadline time.Time, method str
 			e := httpFault(resp, shownURL(to), scrub, t.now())
 			e.SessionSent = h[headerSession] != nil
 			resp.Body.Close()
-			return nil, nil, e
+			if e.Status != http.StatusUnauthorized || used == "" || t.renew == nil {
+				return nil, nil, e
+			}
+			fresh, err := t.renew(run, used, e.Challenge)
+			if err != nil {
+				return nil, nil, fmt.Errorf("%w; %w", e, err)
+			}
+			if used = ""; fresh == "" {
+				return nil, nil, e
+			}
+			if scrub, err = t.bear(h, scrub, fresh); err != nil {
+				return nil, nil, err
+			}
 		}
 	}
 }
 
-// header makes the headers of one message, and what its error texts must not show.
-func (t *httpTransport) header(ctx context.Context, method string) (http.Header, httpScrub, error) {
-	h, scrub := maps.Clone(t.headers), slices.Clip(t.Scrub)
+// bear puts a token into the headers of a message, and among what its error texts must not show.
+func (t *httpTransport) bear(h http.Header, scrub httpScrub, token secret) (httpScrub, error) {
+	v := token.reveal()
+	if t.plain {
+		return nil, errors.New("a token would cross the network unencrypted; use https")
+	}
+	if !usableToken(v) {
+		return nil, errors.New("the stored token holds characters that no token has")
+	}
+	h[headerAuthorize] = []string{"Bearer " + v}
+	return scrub.add("token", v, false), nil
+}
+
+// header makes the headers of one message, what its error texts must not show, and the token in it, "" for none.
+func (t *httpTransport) header(ctx context.Context, method string) (h http.Header, scrub httpScrub, token secret, err error) {
+	h, scrub = maps.Clone(t.headers), slices.Clip(t.Scrub)
 	if t.token != nil {
-		token, err := t.token(ctx)
-		if err != nil {
-			return nil, nil, fmt.Errorf("token for %s: %w", t.shown, err)
+		if token, err = t.token(ctx); err != nil {
+			return nil, nil, "", fmt.Errorf("token for %s: %w", t.shown, err)
 		}
-		if v := token.reveal(); v != "" {
-			if t.plain {
-				return nil, nil, errors.New("a token would cross the network unencrypted; use https")
-			}
-			if !usableToken(v) {
-				return nil, nil, errors.New("the stored token holds characters that no token has")
-			}
-			h[headerAuthorize] = []string{"Bearer " + v}
-			scrub = scrub.add("token", v, false)
+	}
+	if token != "" {
+		if scrub, err = t.bear(h, scrub, token); err != nil {
+			return nil, nil, "", err
 		}
 	}
 	if repeatable(method) {
@@ -427,7 +449,7 @@ func (t *httpTransport) header(ctx context.Context, method string) (http.Header,
 		h["Idempotency-Key"] = nil
 	}
 	if method == methodInitialize {
-		return h, scrub, nil
+		return h, scrub, token, nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -438,7 +460,7 @@ func (t *httpTransport) header(ctx context.Context, method string) (http.Header,
 	if t.revision != "" {
 		h[headerProtocol] = []string{t.revision}
 	}
-	return h, scrub, nil
+	return h, scrub, token, nil
 }
 
 func (t *httpTransport) send(ctx context.Context, to *url.URL, h http.Header, body []byte) (*http.Response, error) {

@@ -23,15 +23,15 @@ import (
 const (
 	oauthClientName = "tai-mcp"
 	oauthLifeMax    = 10 * 365 * 24 * time.Hour // a longer life of a token counts as unknown
-	methodBasic     = "client_secret_basic"     // how a client secret is sent (RFC 7591, section 2)
-	methodPost      = "client_secret_post"
+	oauthBasic      = "client_secret_basic"     // how a client secret is sent (RFC 7591, section 2)
+	oauthPost       = "client_secret_post"
 )
 
 // oauthClient is a registration at one issuer. Secret is empty but where the issuer insists on one.
 type oauthClient struct {
 	ID     string
 	Secret secret
-	Method string // methodBasic, methodPost, or "" for none
+	Method string // oauthBasic, oauthPost, or "" for none
 }
 
 // oauthTokens is what a token endpoint gave. Refresh may be empty; a zero Expires is unknown.
@@ -114,7 +114,7 @@ func (f *oauthFlow) register(ctx context.Context, t oauthTarget, redirect string
 	}
 	switch got.Method {
 	case "", "none": // a secret is not for us then
-	case methodBasic, methodPost:
+	case oauthBasic, oauthPost:
 		if c.Method, c.Secret = got.Method, secret(got.Secret); got.Secret == "" || len(got.Secret) > oauthTokenMax {
 			return c, errors.New("registration: the authorization server wants a client secret and gave none that can be used")
 		}
@@ -132,7 +132,7 @@ type oauthAttempt struct {
 	Redirect string
 	Address  string
 	state    string
-	verifier secret
+	Verifier secret // fmt asks the type of an exported field alone
 
 	mu   sync.Mutex
 	used bool
@@ -146,12 +146,12 @@ var (
 // newOAuthAttempt makes the address (RFC 6749, section 4.1.1).
 func newOAuthAttempt(t oauthTarget, c oauthClient, redirect string) (*oauthAttempt, error) {
 	random := func() string { return base64.RawURLEncoding.EncodeToString(randomBytes(32)) }
-	a := &oauthAttempt{Target: t, Client: c, Redirect: redirect, state: random(), verifier: secret(random())}
+	a := &oauthAttempt{Target: t, Client: c, Redirect: redirect, state: random(), Verifier: secret(random())}
 	u, err := url.Parse(t.Authorize)
 	if err != nil {
 		return nil, errors.New("its authorization_endpoint is no address")
 	}
-	sum := sha256.Sum256([]byte(a.verifier.reveal()))
+	sum := sha256.Sum256([]byte(a.Verifier.reveal()))
 	q := u.Query()
 	for name, value := range map[string]string{
 		"response_type": "code", "client_id": c.ID, "redirect_uri": redirect, "state": a.state, "resource": t.Resource,
@@ -204,7 +204,7 @@ func single(q url.Values, name string) (string, bool) {
 // exchange turns a code into tokens.
 func (f *oauthFlow) exchange(ctx context.Context, a *oauthAttempt, code secret) (oauthTokens, error) {
 	return f.token(ctx, "the code", a.Target, a.Client, url.Values{
-		"grant_type": {"authorization_code"}, "code": {code.reveal()}, "redirect_uri": {a.Redirect}, "code_verifier": {a.verifier.reveal()},
+		"grant_type": {"authorization_code"}, "code": {code.reveal()}, "redirect_uri": {a.Redirect}, "code_verifier": {a.Verifier.reveal()},
 	})
 }
 
@@ -226,7 +226,7 @@ func (f *oauthFlow) token(ctx context.Context, what string, t oauthTarget, c oau
 	header := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
 	if s := c.Secret.reveal(); s != "" {
 		scrub = scrub.add("client_secret", s, false)
-		if c.Method == methodPost {
+		if c.Method == oauthPost {
 			form.Set("client_secret", s)
 		} else { // both encoded as in a form (RFC 6749, section 2.3.1)
 			header[headerAuthorize] = []string{"Basic " + base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(c.ID)+":"+url.QueryEscape(s)))}

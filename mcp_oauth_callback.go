@@ -42,7 +42,7 @@ type oauthCallback struct {
 
 // callbackAnswer is how a login went on.
 type callbackAnswer struct {
-	code secret
+	Code secret
 	err  error
 }
 
@@ -71,7 +71,7 @@ func (c *oauthCallback) wait(ctx context.Context, a *oauthAttempt, pasted func(c
 	defer stop()
 	select {
 	case r := <-c.answer:
-		return r.code, r.err
+		return r.Code, r.err
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}

@@ -84,7 +84,7 @@ func (ct *callbackTest) waits(t *testing.T) {
 	t.Helper()
 	select {
 	case r := <-ct.answer:
-		t.Fatalf("the login ended with %q, %v", r.code.reveal(), r.err)
+		t.Fatalf("the login ended with %q, %v", r.Code.reveal(), r.err)
 	default:
 	}
 }
@@ -102,8 +102,8 @@ func TestOAU09Callback(t *testing.T) { // W60
 	if status != 200 || !strings.Contains(page, "tai has its answer") {
 		t.Errorf("%d %s", status, page)
 	}
-	if r := <-ct.answer; r.code.reveal() != "c0de-1" || r.err != nil {
-		t.Errorf("got %q, %v", r.code.reveal(), r.err)
+	if r := <-ct.answer; r.Code.reveal() != "c0de-1" || r.err != nil {
+		t.Errorf("got %q, %v", r.Code.reveal(), r.err)
 	}
 	if status, _, page := ct.visit(t, "GET", ct.at("code", "c0de-2"), ""); status != 409 || !strings.Contains(page, "Already used") {
 		t.Errorf("the same again: %d %s", status, page)
@@ -123,7 +123,7 @@ func TestOAU10Denied(t *testing.T) {
 	status, header, page := ct.visit(t, "GET", ct.at("error", "access_denied", "code", "c0de", "error_description", "<img src=x onerror=alert(1)>R&D says \"no\"\u202e"+ct.attempt.state), "")
 	r := <-ct.answer
 	if fault, ok := errors.AsType[*oauthFault](r.err); !ok || fault.Code != "access_denied" || strings.Contains(r.err.Error(), ct.attempt.state) {
-		t.Errorf("got %q, %v", r.code.reveal(), r.err)
+		t.Errorf("got %q, %v", r.Code.reveal(), r.err)
 	}
 	if status != 200 || !strings.Contains(page, "R&amp;D says &#34;no&#34;&lt;U+202E&gt;") || !strings.Contains(page, "access_denied") {
 		t.Errorf("%d %s", status, page)
@@ -154,8 +154,8 @@ func TestOAU11OtherIssuer(t *testing.T) { // W61
 	t.Parallel()
 	ct := newCallbackTest(t, nil)
 	status, _, page := ct.visit(t, "GET", ct.at("code", "c0de", "iss", "https://evil.test", "error_description", "trust me"), "")
-	if r := <-ct.answer; r.err == nil || r.code != "" {
-		t.Errorf("got %q, %v", r.code.reveal(), r.err)
+	if r := <-ct.answer; r.err == nil || r.Code != "" {
+		t.Errorf("got %q, %v", r.Code.reveal(), r.err)
 	}
 	if status != 400 || strings.Contains(page, "trust me") || strings.Contains(page, "evil") || !strings.Contains(page, "as.test") {
 		t.Errorf("%d %s", status, page)
@@ -173,8 +173,8 @@ func TestOAU16OwnPort(t *testing.T) {
 	}
 	two.waits(t)
 	two.visit(t, "GET", two.at("code", "of-two"), "")
-	if r := <-two.answer; r.code.reveal() != "of-two" || r.err != nil {
-		t.Errorf("got %q, %v", r.code.reveal(), r.err)
+	if r := <-two.answer; r.Code.reveal() != "of-two" || r.err != nil {
+		t.Errorf("got %q, %v", r.Code.reveal(), r.err)
 	}
 	one.waits(t)
 }
@@ -220,8 +220,8 @@ func TestOAU17NotForPages(t *testing.T) {
 	if status, _, _ := ct.visit(t, "GET", good, "", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document", "Sec-Fetch-Site", "cross-site"); status != 200 {
 		t.Errorf("a browser that is sent here: %d", status)
 	}
-	if r := <-ct.answer; r.code.reveal() != "c0de" || r.err != nil {
-		t.Errorf("got %q, %v", r.code.reveal(), r.err)
+	if r := <-ct.answer; r.Code.reveal() != "c0de" || r.err != nil {
+		t.Errorf("got %q, %v", r.Code.reveal(), r.err)
 	}
 }
 
@@ -306,8 +306,8 @@ func TestCallbackPasted(t *testing.T) {
 	}
 	ct.waits(t)
 	lines <- "  \"" + ct.at("code", "c0de") + "#\" \r"
-	if r := <-ct.answer; r.code.reveal() != "c0de" || r.err != nil {
-		t.Errorf("got %q, %v", r.code.reveal(), r.err)
+	if r := <-ct.answer; r.Code.reveal() != "c0de" || r.err != nil {
+		t.Errorf("got %q, %v", r.Code.reveal(), r.err)
 	}
 	if status, _, _ := ct.visit(t, "GET", ct.at("code", "c0de"), ""); status != 409 {
 		t.Errorf("the browser after that: %d", status)
@@ -315,8 +315,8 @@ func TestCallbackPasted(t *testing.T) {
 
 	gone := newCallbackTest(t, func(context.Context) (string, error) { return "", io.EOF }) // nobody can paste: the browser still can
 	gone.visit(t, "GET", gone.at("code", "c0de"), "")
-	if r := <-gone.answer; r.code.reveal() != "c0de" || r.err != nil {
-		t.Errorf("got %q, %v", r.code.reveal(), r.err)
+	if r := <-gone.answer; r.Code.reveal() != "c0de" || r.err != nil {
+		t.Errorf("got %q, %v", r.Code.reveal(), r.err)
 	}
 }
 

@@ -197,22 +197,27 @@ func (b *mcpBridge) startRequest(shown serverEntry, profile, before, yes string)
 // verifyAndStore connects with a fresh connection and stores what it found. Nothing is stored when the server cannot be used,
 // but for one that wants a login.
 func (b *mcpBridge) verifyAndStore(ctx context.Context, p registration) (registered, error) {
-	v, err := b.cfg.Vault(ctx)
-	if err != nil {
-		return registered{}, err
-	}
 	r := registered{Name: p.entry.Name, Profile: p.profile, Status: statusEnabled}
 	if p.entry.Enabled != nil && !*p.entry.Enabled {
 		r.Status = statusDisabled
 	}
-	list, err := b.look(ctx, p.expanded)
+	list, err := b.look(ctx, p.expanded, b.tokens(p.expanded, p.profile))
 	if he, ok := errors.AsType[*mcpHTTPError](err); ok && he.Status == 401 {
-		if hasAuthorization(p.entry.Headers) {
+		if ownCredential(p.entry) {
 			return r, &credentialsError{err}
 		}
 		r.Status = statusLogin
-		r.Hint = "the server wants a login; it is stored disabled, without tools"
+		r.Hint = "the server wants a login; it is stored disabled, without tools: tai mcp login " + quoteWord(p.entry.Name) + " or mcp_login"
 	} else if err != nil {
+		return r, err
+	}
+	return b.storeFound(ctx, p, list, r)
+}
+
+// storeFound judges the live list and stores the server with what was found.
+func (b *mcpBridge) storeFound(ctx context.Context, p registration, list toolList, r registered) (registered, error) {
+	v, err := b.cfg.Vault(ctx)
+	if err != nil {
 		return r, err
 	}
 	var rows []toolRow
@@ -235,10 +240,10 @@ func (b *mcpBridge) verifyAndStore(ctx context.Context, p registration) (registe
 }
 
 // look connects once, lists, and closes: the live check before anything is stored.
-func (b *mcpBridge) look(ctx context.Context, expanded serverEntry) (toolList, error) {
+func (b *mcpBridge) look(ctx context.Context, expanded serverEntry, tokens tokenGiver) (toolList, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, b.cfg.Connect, errConnectTimeout)
 	defer cancel()
-	client, err := b.dialClient(ctx, expanded)
+	client, err := b.dialClient(ctx, expanded, tokens)
 	if err != nil {
 		return toolList{}, err
 	}
@@ -321,15 +326,6 @@ func (e *credentialsError) Error() string {
 }
 
 func (e *credentialsError) Unwrap() error { return e.err }
-
-func hasAuthorization(headers map[string]string) bool {
-	for name := range headers {
-		if strings.EqualFold(name, "Authorization") {
-			return true
-		}
-	}
-	return false
-}
 
 // argumentSecrets warns of each secret of an entry on a command line or in an address (R9): other programs of the machine can read a
 // command line, and logs on the way an address, whether the value comes from the vault or not. It names the place and never shows it.

@@ -16,6 +16,7 @@ func testFakes() map[string]func() {
 		"audit-writer": fakeAuditWriter,
 		"tai":          main,
 		"stdio":        fakeStdioMain, "stdio-parent": fakeStdioParent, "bench-client": fakeBenchClient,
+		"login-racer":   fakeLoginRacer,
 		"stuck":         fakeStuck,
 		"change-crash":  fakeChangeCrash,
 		"torture-vault": fakeTortureVault, "torture-log": fakeTortureLog, "torture-op": fakeTortureOp,

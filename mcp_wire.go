@@ -39,6 +39,7 @@ const (
 	mcpNameMax        = 256                // bytes of a tool's own name; a longer one withholds the tool
 	mcpSessionIdle    = 3600 * time.Second // a served session without a request is dropped after this
 	mcpMaxSessions    = 1000               // served sessions at a time; then the longest idle one goes
+	mcpOauthTimeout   = 300 * time.Second  // a login waits so long for the answer in the browser
 	mcpChatTimeout    = 600 * time.Second  // one served turn of chat, its wait for the turn before it included
 )
 

@@ -58,17 +58,20 @@ func (v *vault) putSecret(ctx context.Context, profile, name string, value secre
 		meta = json.RawMessage(`{}`)
 	}
 	return v.withSealed(ctx, func(tx *sql.Tx, s *sealer) error {
-		now := v.now().Unix()
-		_, err := tx.ExecContext(ctx, `
-			INSERT INTO secrets (profile, name, value, meta_json, created, updated)
-			VALUES (?, ?, ?, ?, ?, ?)
-			ON CONFLICT (profile, name) DO UPDATE SET
-				value = excluded.value,
-				meta_json = excluded.meta_json,
-				updated = excluded.updated`,
-			profile, name, s.seal([]byte(value.reveal()), "secrets", "value", profile, name), string(meta), now, now)
-		return err
+		return putSecretRow(ctx, tx, s, profile, name, value, string(meta), v.now().Unix())
 	})
+}
+
+func putSecretRow(ctx context.Context, tx *sql.Tx, s *sealer, profile, name string, value secret, meta string, now int64) error {
+	_, err := tx.ExecContext(ctx, `
+		INSERT INTO secrets (profile, name, value, meta_json, created, updated)
+		VALUES (?, ?, ?, ?, ?, ?)
+		ON CONFLICT (profile, name) DO UPDATE SET
+			value = excluded.value,
+			meta_json = excluded.meta_json,
+			updated = excluded.updated`,
+		profile, name, s.seal([]byte(value.reveal()), "secrets", "value", profile, name), meta, now, now)
+	return err
 }
 
 // putMoved stores ordinary secrets that come in with an entry. One that is there with the same value stays as it is; another value
@@ -103,18 +106,22 @@ func putMoved(ctx context.Context, tx *sql.Tx, s *sealer, moved []namedSecret, n
 // secretFor gives the value kept for exactly this profile and name, or errNotFound. Ordinary secrets have profile "".
 func (v *vault) secretFor(ctx context.Context, profile, name string) (_ secret, err error) {
 	defer wrapDeed(&err, "read secret %q", name)
-	var value []byte
-	err = v.viewSealed(ctx, func(tx *sql.Tx, s *sealer) error {
-		err := tx.QueryRowContext(ctx, `SELECT value FROM secrets WHERE profile = ? AND name = ?`, profile, name).Scan(&value)
-		if err != nil {
-			return orNotFound(err)
-		}
-		value, err = s.open(value, "secrets", "value", profile, name)
+	var value secret
+	err = v.viewSealed(ctx, func(tx *sql.Tx, s *sealer) (err error) {
+		value, err = openSecret(ctx, tx, s, profile, name)
 		return err
 	})
+	return value, err
+}
+
+// openSecret reads one value, or says errNotFound.
+func openSecret(ctx context.Context, tx *sql.Tx, s *sealer, profile, name string) (secret, error) {
+	var value []byte
+	err := tx.QueryRowContext(ctx, `SELECT value FROM secrets WHERE profile = ? AND name = ?`, profile, name).Scan(&value)
 	if err != nil {
-		return "", err
+		return "", orNotFound(err)
 	}
+	value, err = s.open(value, "secrets", "value", profile, name)
 	return secret(value), err
 }
 
