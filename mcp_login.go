@@ -24,15 +24,16 @@ const (
 
 var errNoLogin = errors.New("the server needs no login: it answers without one")
 
-// loginError is a refusal that a login would mend. Scope names the rights that were missing, "" for none.
+// loginError is a refusal that a login would mend. Narrow: there is one, which does not cover this; Scope names what the server asks for then, if it does.
 type loginError struct {
 	Server, Scope string
+	Narrow        bool
 	err           error
 }
 
 func (e *loginError) Error() string {
-	if e.Scope != "" {
-		return fmt.Sprintf("the login does not cover this; %s asks for the scopes %s: %v", e.way(), visibleLine(e.Scope), e.err)
+	if e.Narrow {
+		return fmt.Sprintf("the login does not cover this (%s asks for scope %q): %v", e.way(), e.Scope, e.err)
 	}
 	return fmt.Sprintf("the server wants a login (%s): %v", e.way(), e.err)
 }
@@ -47,20 +48,18 @@ func (b *mcpBridge) authFault(ctx context.Context, e serverEntry, err error) err
 	if !ok || e.Transport != "http" {
 		return err
 	}
-	scope := ""
-	if c := parseChallenge(he.Challenge); he.Status == 403 && c.Error == "insufficient_scope" {
-		scope = cmp.Or(oauthScopes(strings.Fields(c.Scope)), "it did not name")
-	}
+	c := parseChallenge(he.Challenge)
+	narrow := he.Status == 403 && c.Error == "insufficient_scope"
 	switch {
-	case he.Status != 401 && scope == "":
+	case he.Status != 401 && !narrow:
 		return err
 	case ownCredential(e):
 		return &credentialsError{err}
-	case scope != "":
-		err = errors.Join(&loginError{e.Name, scope, err}, b.noteScope(ctx, e.Name, scope))
-		return err
+	case narrow:
+		scope := oauthScopes(strings.Fields(c.Scope))
+		return errors.Join(&loginError{e.Name, scope, true, err}, b.noteScope(ctx, e.Name, scope))
 	}
-	return &loginError{e.Name, "", err}
+	return &loginError{Server: e.Name, err: err}
 }
 
 // profile is the one whose login a call sends.

@@ -50,6 +50,9 @@ func newOAuthFlow(ctx context.Context, web *webFetcher, server string, now func(
 	if err != nil {
 		return nil, fmt.Errorf("the server's address %w", err)
 	}
+	if u.Scheme == "http" && !isLoopbackHost(u.Hostname()) {
+		return nil, errors.New("its token would cross the network unencrypted; a login needs an https address")
+	}
 	f := &oauthFlow{web: web, server: u, reach: hostReach(u.Hostname()), now: now}
 	if f.reach == reachPublic {
 		// One that is not known here, as behind a proxy, counts as public.

@@ -244,3 +244,15 @@ func TestResourceCovers(t *testing.T) {
 		}
 	}
 }
+
+// No login begins where its token could not be sent.
+func TestOAuthPlainServer(t *testing.T) {
+	t.Parallel()
+	web := newWebFetcher(webFetcherConfig{})
+	defer web.close()
+	for server, fault := range map[string]string{"http://h.test/mcp": "unencrypted", "http://10.0.0.1/mcp": "unencrypted", "ftp://h.test/": "must start with http"} {
+		if _, err := newOAuthFlow(t.Context(), web, server, time.Now); err == nil || !strings.Contains(err.Error(), fault) {
+			t.Errorf("%q: %v, want %q", server, err, fault)
+		}
+	}
+}
