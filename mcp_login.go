@@ -19,6 +19,7 @@ const (
 	refreshLease = 45 * time.Second      // the right to refresh ends so long after its holder died
 	refreshTime  = 40 * time.Second      // one refresh, the search for the issuer included
 	refreshGrace = 5 * time.Second       // the answer to a refresh is waited for after its call was given up: it may hold the only token that is still good
+	revokeTime   = 10 * time.Second      // telling the authorization server of a logout
 	refreshLook  = 25 * time.Millisecond // between two looks at a refresh that another one makes
 )
 
@@ -450,26 +451,76 @@ func (b *mcpBridge) loggedIn(ctx context.Context, v *vault, p registration, l oa
 	return b.storeFound(ctx, p, list, registered{Name: p.entry.Name, Profile: p.profile, Status: statusEnabled})
 }
 
-// logout forgets the tokens of a profile, "" being the current one, at a server; had says whether there were any. The server stays as it is.
-func (b *mcpBridge) logout(ctx context.Context, server, profile string) (had bool, err error) {
+// loggedOut is what came of a logout. Note says what the authorization server made of it where it was not told, or did not take it.
+type loggedOut struct {
+	Had     bool // there were tokens
+	Revoked bool // the authorization server was told, and took it
+	Note    string
+}
+
+// logout forgets the tokens of a profile, "" being the current one, at a server, and tells the authorization server. The server stays as it is.
+func (b *mcpBridge) logout(ctx context.Context, server, profile string) (out loggedOut, err error) {
 	v, err := b.cfg.Vault(ctx)
 	if err != nil {
-		return false, err
+		return out, err
 	}
-	if _, err := v.server(ctx, server); errors.Is(err, errNotFound) {
-		return false, fmt.Errorf("%w as %s", errServerUnknown, quoteClip(server))
+	row, err := v.server(ctx, server)
+	if errors.Is(err, errNotFound) {
+		return out, fmt.Errorf("%w as %s", errServerUnknown, quoteClip(server))
 	} else if err != nil && !errors.Is(err, errSealBroken) {
-		return false, err
+		return out, err
 	}
 	if profile == "" {
 		if profile, err = b.cfg.Profile(ctx); err != nil {
-			return false, err
+			return out, err
 		}
 	}
 	err = b.cfg.Audit.perform(deed{Kind: "mcp-logout", Subject: server}, func() (string, error) { return "", nil }, func() (string, error) {
-		had, err = v.dropLogin(ctx, profile, server, "")
+		l, readErr := v.login(ctx, profile, server)
+		if out.Had, err = v.dropLogin(ctx, profile, server, ""); err != nil {
+			return "", err
+		}
 		b.cfg.Changed()
-		return "", errors.Join(err, b.forget(server))
+		if readErr == nil {
+			err = b.revoke(ctx, row.serverEntry, l)
+		} else if out.Had {
+			err = readErr
+		}
+		if out.Revoked = out.Had && err == nil; err != nil {
+			out.Note = "the tokens are forgotten here, but the authorization server still takes them: " + b.cfg.Redact(err.Error())
+		}
+		return "", b.forget(server)
 	})
-	return had, err
+	return out, err
+}
+
+// revoke tells the issuer of a login that it has ended.
+func (b *mcpBridge) revoke(ctx context.Context, e serverEntry, l oauthLogin) error {
+	ctx, cancel := context.WithTimeout(ctx, revokeTime)
+	defer cancel()
+	expanded, err := b.expand(ctx, e)
+	if err != nil {
+		return err
+	}
+	if u, err := url.Parse(expanded.URL); err != nil || !resourceCovers(l.Resource, u) {
+		return errors.New("the server has another address by now")
+	}
+	flow, err := newOAuthFlow(ctx, b.cfg.Web, expanded.URL, b.cfg.Now)
+	if err != nil {
+		return err
+	}
+	target, err := flow.discover(ctx, nil, l.Issuer)
+	switch {
+	case err != nil:
+		return err
+	case !sameIssuer(target.Issuer, l.Issuer):
+		return errors.New("the server names another one by now")
+	case target.Revoke == "":
+		return errors.New("it takes no word of a logout (no revocation_endpoint)")
+	}
+	token, kind := l.Refresh, "refresh_token"
+	if token == "" {
+		token, kind = l.Access, "access_token"
+	}
+	return flow.revoke(ctx, target, oauthClient{l.Client, l.Proof, l.Method}, token, kind)
 }

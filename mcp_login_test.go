@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -448,12 +449,57 @@ func TestLoginTwoRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	both()
-	if had, err := r.logout(t.Context(), "f", ""); err != nil || !had {
-		t.Fatalf("logout = %v, %v", had, err)
+	if out, err := r.logout(t.Context(), "f", ""); err != nil || !out.Had {
+		t.Fatalf("logout = %+v, %v", out, err)
 	}
 	wantsLogin(t, loginCall(other))
-	if had, err := r.logout(t.Context(), "f", ""); err != nil || had {
-		t.Errorf("logout again = %v, %v", had, err)
+	if out, err := r.logout(t.Context(), "f", ""); err != nil || out != (loggedOut{}) {
+		t.Errorf("logout again = %+v, %v", out, err)
+	}
+}
+
+// RFC 7009: a logout is told to the authorization server where it takes one; the tokens are forgotten here in any case.
+func TestLogoutRevokes(t *testing.T) {
+	t.Parallel()
+	var sent url.Values
+	status := 200
+	revoked := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		sent, _ = url.ParseQuery(string(body))
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"error":"server_error","error_description":"not now, %s"}`, sent.Get("token"))
+	})
+	cases := []struct {
+		name string
+		set  func(*fakeOAuth)
+		note string
+	}{
+		{"told", func(f *fakeOAuth) { f.AS = map[string]any{"revocation_endpoint": f.URL + "/revoke"} }, ""},
+		{"fails", func(f *fakeOAuth) { f.AS, status = map[string]any{"revocation_endpoint": f.URL + "/revoke"}, 500 }, "server_error (not now, [secret:token])"},
+		{"takes none", func(*fakeOAuth) {}, "no revocation_endpoint"},
+		{"bad address", func(f *fakeOAuth) { f.AS = map[string]any{"revocation_endpoint": "http://as.test/revoke"} }, "no revocation_endpoint"},
+		{"other issuer", func(f *fakeOAuth) { f.Issuer = "/tenant" }, "names another one"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			sent = nil
+			r := newLoginRig(t).loggedIn()
+			refresh := r.f.refresh
+			r.f.mu.Lock()
+			r.f.Answer = map[string]http.Handler{"/revoke": revoked}
+			tc.set(r.f)
+			r.f.mu.Unlock()
+			out, err := r.logout(t.Context(), "f", "")
+			if err != nil || !out.Had || out.Revoked != (tc.note == "") || !strings.Contains(out.Note, tc.note) || strings.Contains(out.Note, "made-up") {
+				t.Errorf("logout = %+v, %v, want %q", out, err, tc.note)
+			}
+			if sent != nil && (sent.Get("token") != refresh || sent.Get("token_type_hint") != "refresh_token" || sent.Get("client_id") != "client-1") || (sent == nil) == (tc.name == "told" || tc.name == "fails") {
+				t.Errorf("sent %v", sent)
+			}
+			if list, err := r.store.secrets(t.Context()); err != nil || len(list) != 0 {
+				t.Errorf("secrets = %v, %v", list, err)
+			}
+		})
 	}
 }
 

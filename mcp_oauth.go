@@ -213,16 +213,28 @@ func (f *oauthFlow) refresh(ctx context.Context, t oauthTarget, c oauthClient, r
 	return f.token(ctx, "to refresh the token", t, c, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refresh.reveal()}})
 }
 
-// token asks the token endpoint. Nothing that is sent stands in an error.
-func (f *oauthFlow) token(ctx context.Context, what string, t oauthTarget, c oauthClient, form url.Values) (oauthTokens, error) {
-	var scrub httpScrub
-	for _, name := range []string{"code", "code_verifier", "refresh_token"} {
+// revoke tells the authorization server that a token is not wanted any more (RFC 7009, section 2.1); with a refresh token the login ends.
+func (f *oauthFlow) revoke(ctx context.Context, t oauthTarget, c oauthClient, token secret, kind string) error {
+	status, answer, scrub, err := f.post(ctx, t.Revoke, c, url.Values{"token": {token.reveal()}, "token_type_hint": {kind}})
+	if err != nil || status == http.StatusOK {
+		return err
+	}
+	var got struct {
+		Error string `json:"error"`
+		Text  string `json:"error_description"`
+	}
+	_ = decodeAnswer(answer, &got) // the status says enough
+	return newOAuthFault("to end the login", status, got.Error, got.Text, scrub)
+}
+
+// post sends a form as the client. scrub takes out of texts what was sent.
+func (f *oauthFlow) post(ctx context.Context, endpoint string, c oauthClient, form url.Values) (status int, answer []byte, scrub httpScrub, err error) {
+	for _, name := range []string{"code", "code_verifier", "refresh_token", "token"} {
 		if v := form.Get(name); v != "" {
 			scrub = scrub.add(name, v, false)
 		}
 	}
 	form.Set("client_id", c.ID)
-	form.Set("resource", t.Resource)
 	header := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
 	if s := c.Secret.reveal(); s != "" {
 		scrub = scrub.add("client_secret", s, false)
@@ -232,13 +244,22 @@ func (f *oauthFlow) token(ctx context.Context, what string, t oauthTarget, c oau
 			header[headerAuthorize] = []string{"Basic " + base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(c.ID)+":"+url.QueryEscape(s)))}
 		}
 	}
-	u, err := f.address("token_endpoint", t.Token)
+	u, err := f.address("endpoint", endpoint)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	if status, answer, err = f.fetch(ctx, http.MethodPost, u, header, form.Encode()); err != nil {
+		err = sendFault(err, scrub)
+	}
+	return status, answer, scrub, err
+}
+
+// token asks the token endpoint. Nothing that is sent stands in an error.
+func (f *oauthFlow) token(ctx context.Context, what string, t oauthTarget, c oauthClient, form url.Values) (oauthTokens, error) {
+	form.Set("resource", t.Resource)
+	status, answer, scrub, err := f.post(ctx, t.Token, c, form)
 	if err != nil {
 		return oauthTokens{}, err
-	}
-	status, answer, err := f.fetch(ctx, http.MethodPost, u, header, form.Encode())
-	if err != nil {
-		return oauthTokens{}, sendFault(err, scrub)
 	}
 	var got struct {
 		Access  string          `json:"access_token"`

@@ -40,6 +40,7 @@ type oauthFlow struct {
 type oauthTarget struct {
 	Resource, Issuer           string
 	Authorize, Token, Register string
+	Revoke                     string // "" for none (RFC 7009)
 	Scope                      string // to ask for, "" for none
 	NamesItself                bool   // its answers carry iss (RFC 9207)
 }
@@ -149,6 +150,7 @@ type issuerMetadata struct {
 	Authorize   string   `json:"authorization_endpoint"`
 	Token       string   `json:"token_endpoint"`
 	Register    string   `json:"registration_endpoint"`
+	Revoke      string   `json:"revocation_endpoint"`
 	Challenges  []string `json:"code_challenge_methods_supported"`
 	NamesItself bool     `json:"authorization_response_iss_parameter_supported"`
 }
@@ -290,6 +292,9 @@ func (f *oauthFlow) fill(t *oauthTarget, doc issuerMetadata) error {
 			return fmt.Errorf("authorization server %s: %w", shownPeer(t.Issuer), err)
 		}
 		*e.to = u.String()
+	}
+	if u, err := f.address("revocation_endpoint", doc.Revoke); err == nil { // without a good one tokens end by themselves
+		t.Revoke = u.String()
 	}
 	return nil
 }
