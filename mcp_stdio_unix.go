@@ -24,6 +24,9 @@ func signalGroup(pid int, sig syscall.Signal) error {
 	return nil
 }
 
+// ownSession gives the child a session of its own: neither the terminal's signals nor its end are for it, nor can it write there.
+func ownSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
+
 // guardGroup has the group led by pid killed should tai end without calling stop, as it does under kill -9: what a launcher such as
 // npx has started learns nothing of that, and a busy server does not look at the end of its input. The guard is a shell that waits
 // for the end of a pipe which only tai holds open. stop ends the guard and waits for it; the group is to be gone by then, so that its

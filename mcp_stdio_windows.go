@@ -13,6 +13,9 @@ func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP, HideWindow: true}
 }
 
+// ownSession is ownGroup: nothing ends a child with tai here.
+func ownSession(cmd *exec.Cmd) { ownGroup(cmd) }
+
 // terminate sends Ctrl-Break to the group that pid leads. Without a shared console it does nothing but return the error; killGroup follows.
 func terminate(pid int) error {
 	const ctrlBreak = 1 // CTRL_BREAK_EVENT
