@@ -115,23 +115,28 @@ func cmdMCPAdd(ctx context.Context, c *invocation) error {
 
 // addServer registers one entry. One that wants a login is stored, and a failure all the same: it cannot be used.
 func (c *invocation) addServer(ctx context.Context, e serverEntry, moved []namedSecret) (registered, error) {
-	o := registerOptions{Profile: c.profileWord(), Yes: "--yes", Moved: moved}
-	if c.errTerminal && !c.json {
-		o.Waiting = func() (done func() bool) {
-			return time.AfterFunc(addPatience, func() { // one write, and nothing waits for it
-				fmt.Fprintf(c.stderr, "tai: waiting for %s (npx and uvx download a program at its first start; Ctrl-C stops)\n", visibleLine(e.Name))
-			}).Stop
-		}
-	}
+	o := registerOptions{Profile: c.profileWord(), Yes: "--yes", Moved: moved, Waiting: c.waiting(e.Name, "npx and uvx download a program at its first start; ")}
 	r, err := c.bridge.register(ctx, e, o)
 	if err == nil && r.Status == statusLogin {
-		err = &cliError{Exit: exitLogin, Message: fmt.Sprintf("mcp server %s: %s", quoteClip(r.Name), r.Hint), Hint: "add an Authorization header: tai mcp add " + quoteWord(r.Name) + " URL --header 'Authorization: Bearer ${TOKEN}'"}
+		err = &cliError{Exit: exitLogin, Message: fmt.Sprintf("mcp server %s: %s", quoteClip(r.Name), r.Hint), Hint: "tai mcp login " + quoteWord(r.Name) + " logs in with the browser; or add it with a token: --header 'Authorization: Bearer ${TOKEN}'"}
 	}
 	return r, err
 }
 
-// addPatience is how long tai mcp add is silent about a server that does not answer yet.
+// addPatience is how long a live check is silent about a server that does not answer yet.
 const addPatience = 3 * time.Second
+
+// waiting says on a terminal which server is waited for, once that takes long. It is the Waiting of registerOptions.
+func (c *invocation) waiting(server, why string) func() (done func() bool) {
+	if !c.errTerminal || c.json {
+		return nil
+	}
+	return func() (done func() bool) {
+		return time.AfterFunc(addPatience, func() { // one write, and nothing waits for it
+			fmt.Fprintf(c.stderr, "tai: waiting for %s (%sCtrl-C stops)\n", visibleLine(server), why)
+		}).Stop
+	}
+}
 
 // anchor binds an entry whose command line names something in this folder to this folder, so that what was agreed to means the
 // same wherever tai runs later. It gives the note about it, "" where there is nothing to bind.

@@ -275,6 +275,15 @@ func docServers(t *testing.T, r *docRig, do func(int, string, ...string) string,
 	do(0, "", "mcp", "disable", "web")
 	do(0, "", "mcp", "enable", "web")
 	do(0, "", "mcp", "remove", "web", "--yes")
+	locked := newFakeOAuth(t)
+	r.env["BROWSER"], r.env["TAI_TEST_FAKE"] = quoteWord(exe), "browser"
+	do(4, "", "mcp", "add", "locked", locked.URL+"/mcp", "--yes")
+	do(0, "", "mcp", "login", "locked", "--yes")
+	locked.mu.Lock()
+	locked.Tools = `[{"name":"echo","description":"Other.","inputSchema":{"type":"object"}},{"name":"bad","inputSchema":7}]`
+	locked.mu.Unlock()
+	do(0, "", "mcp", "login", "locked", "--yes")
+	do(0, "", "mcp", "logout", "locked")
 	do(0, `{"mcpServers":{"a":{"command":"x","args":["y"],"env":{"A":"b"},"cwd":"/tmp","enabled_tools":["t"],"disabled_tools":["u"],"disabled":true},"b":{"url":"http://127.0.0.1/","headers":{"X":"y"}}}}`, "mcp", "normalize")
 	do(2, "no config", "mcp", "normalize")
 }

@@ -616,6 +616,7 @@ func TestDocEnvironment(t *testing.T) {
 		for _, goos := range []string{"linux", "darwin", "windows"} {
 			homeFolder("", outside{Getenv: get, GOOS: goos, Dir: "/"})
 			configFolder(outside{Getenv: get, GOOS: goos, Dir: "/"})
+			browserCommands(goos, get)
 		}
 		findEndpoint(get)
 		localServers(get)

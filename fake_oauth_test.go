@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -30,6 +31,7 @@ type fakeOAuth struct {
 	Reg       map[string]any          // changes to the answer of a registration
 	Token     map[string]any          // changes to the answer of the token endpoint
 	Answer    map[string]http.Handler // by path, in the place of what stands there
+	Tools     string                  // the JSON list of tools, "" for the one called echo
 	Keep      bool                    // refresh tokens do not rotate and are not given again
 	Back      map[string]string       // changes to the redirect; "" deletes
 
@@ -153,7 +155,9 @@ func (f *fakeOAuth) serveMCP(w http.ResponseWriter, r *http.Request) {
 	case "initialize":
 		result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"f","version":"1"}}`
 	case "tools/list":
-		result = `{"tools":[{"name":"echo","description":"Says it again.","inputSchema":{"type":"object"}}]}`
+		f.mu.Lock()
+		result = `{"tools":` + cmp.Or(f.Tools, `[{"name":"echo","description":"Says it again.","inputSchema":{"type":"object"}}]`) + `}`
+		f.mu.Unlock()
 	case "tools/call":
 		result = `{"content":[{"type":"text","text":"echoed"}]}`
 	}

@@ -60,7 +60,7 @@ var layerOf = map[string]float64{
 	"mcp_serve_chat.go": 6.05, "mcp_serve_stdio.go": 6.15, "cmd_mcp_serve.go": 6.3, "cmd_serve_key.go": 6.54,
 	"policy_trust.go": 2.0, "mcp_trust.go": 4.2, "cmd_trust_show.go": 6.36, "cmd_trust.go": 6.37, "client_config.go": 3.0, "cmd_client_config.go": 6.3,
 	"mcp_challenge.go": 0.35, "mcp_oauth_find.go": 2.3, "mcp_oauth.go": 2.35, "vault_oauth.go": 1.2, "mcp_login.go": 4.45, "mcp_oauth_callback.go": 2.4,
-	"open_browser.go": 5.9, "cmd_login.go": 6.3,
+	"open_browser.go": 5.9, "cmd_login.go": 6.35,
 	"main.go": 7,
 }
 

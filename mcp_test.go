@@ -16,8 +16,8 @@ func testFakes() map[string]func() {
 		"audit-writer": fakeAuditWriter,
 		"tai":          main,
 		"stdio":        fakeStdioMain, "stdio-parent": fakeStdioParent, "bench-client": fakeBenchClient,
-		"login-racer":   fakeLoginRacer,
-		"stuck":         fakeStuck,
+		"login-racer": fakeLoginRacer,
+		"stuck":       fakeStuck, "browser": fakeBrowser,
 		"change-crash":  fakeChangeCrash,
 		"torture-vault": fakeTortureVault, "torture-log": fakeTortureLog, "torture-op": fakeTortureOp,
 	}

@@ -269,6 +269,9 @@ func (s agentScope) narrowed(parent *toolbox, sub *subAgent, set subSet, servers
 				digest, err := payloadDigest(subject, inner.Args)
 				return parent.policy.refuse(subject, digest, ruleToolSet, "this agent was not given that tool", ""), err
 			}
+		case "mcp_login":
+			alone := t.unattended
+			t.unattended = func(c toolCall) bool { return alone(c) || sub.background }
 		case "ask_user":
 			alone := t.unattended
 			t.unattended = func(c toolCall) bool { return alone(c) || sub.background && !s.host.attended() }

@@ -15,10 +15,19 @@ import (
 type mcpToolset struct {
 	bridge *mcpBridge
 	goos   string
+	face   func() loginFace
 }
 
-func mcpTools(b *mcpBridge, goos string) []tool {
-	s := mcpToolset{b, goos}
+// loginFace meets the person during one login; the caller calls end after it.
+type loginFace interface {
+	show(ctx context.Context, v loginShown) error
+	pasted(ctx context.Context) (string, error)
+	end()
+}
+
+// mcpTools declares the tools. face is nil where no person sits; over MCP none ever does.
+func mcpTools(b *mcpBridge, goos string, face func() loginFace) []tool {
+	s := mcpToolset{b, goos, face}
 	object := func(required, properties string) json.RawMessage {
 		return json.RawMessage(`{"type":"object","additionalProperties":false,"required":[` + required + `],"properties":{` + properties + `}}`)
 	}
@@ -45,6 +54,9 @@ func mcpTools(b *mcpBridge, goos string) []tool {
 			Description: "Call one tool of an enabled MCP server by its own name there; the same as calling its bridged name.",
 			Schema:      object(`"server","tool"`, server+`,"tool":{"type":"string","minLength":1,"description":"The tool's own name, as mcp_tools gives it."},"args":{"type":"object","description":"The tool's arguments (default: none)."}`),
 			own:         true, forecast: s.foresee, run: s.call},
+		{Name: "mcp_login", Family: "mcp", Core: true, Hints: toolHints{Destructive: true},
+			Description: "Log in at an MCP server that wants it: the person is asked, logs in with their browser, and the server is checked and enabled. It waits for them.",
+			Schema:      object(`"server"`, server+`,`+profile), own: true, judge: alwaysAsked, unattended: func(c toolCall) bool { return face == nil || c.served() }, run: s.login},
 	}
 	for i := range tools {
 		tools[i].run = hintsForModel(tools[i].run)
@@ -64,6 +76,8 @@ func hintsForModel(run func(context.Context, toolCall) (toolResult, error)) func
 			r.Hint = "mcp_tools shows the names"
 		case errors.Is(err, errNotEnabled):
 			r.Hint = "mcp_enable enables it, after asking"
+		case errors.Is(err, errNoLogin):
+			r.Hint = "mcp_enable offers its tools"
 		}
 		return r, err
 	}
@@ -120,16 +134,44 @@ func (s mcpToolset) add(ctx context.Context, c toolCall) (toolResult, error) {
 			continue
 		}
 		out.Anew = true
-		fmt.Fprintf(&text, "%s: %s for profile %s, %d tools\n", r.Name, r.Status, r.Profile, len(r.Tools))
-		if r.Hint != "" {
-			fmt.Fprintf(&text, "  %s\n", r.Hint)
-		}
-		for _, t := range r.Tools {
-			fmt.Fprintf(&text, "  %s (%s): %s\n", t.Name, t.State, brief(visibleLine(summaryLine(t.Description)), 200))
-		}
+		text.WriteString(r.forModel())
 	}
 	out.Text = text.String()
 	return out, nil
+}
+
+// forModel says what came in and with which tools.
+func (r registered) forModel() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s: %s for profile %s, %d tools\n", r.Name, r.Status, r.Profile, len(r.Tools))
+	if r.Hint != "" {
+		fmt.Fprintf(&text, "  %s\n", r.Hint)
+	}
+	for _, t := range r.Tools {
+		fmt.Fprintf(&text, "  %s (%s): %s\n", t.Name, t.State, brief(visibleLine(summaryLine(t.Description)), 200))
+	}
+	return text.String()
+}
+
+func (s mcpToolset) login(ctx context.Context, c toolCall) (toolResult, error) {
+	var args struct{ Server, Profile string }
+	if err := mcpArgs(c, &args); err != nil {
+		return toolResult{}, err
+	}
+	digest, err := payloadDigest("mcp_login", c.Args)
+	if err != nil {
+		return toolResult{}, err
+	}
+	face := s.face()
+	defer face.end()
+	r, err := s.bridge.login(ctx, args.Server, loginOptions{Profile: args.Profile, Parent: c.Parent, Digest: digest, Yes: "--auto", Show: face.show, Pasted: face.pasted})
+	if re, ok := errors.AsType[*refusedError](err); ok {
+		return refused(re.Rule, re.Reason, re.Hint), nil
+	}
+	if err != nil {
+		return toolResult{}, err
+	}
+	return toolResult{Text: "logged in\n" + r.forModel(), Anew: true}, nil
 }
 
 func (s mcpToolset) list(ctx context.Context, _ toolCall) (toolResult, error) {

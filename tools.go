@@ -309,22 +309,35 @@ func (t *toolbox) dispatchNative(ctx context.Context, c toolCall) (toolResult, e
 	return r, nil
 }
 
-// dispatchOwn hands a call to a tool that decides and records itself. Arguments that break its schema never reach it and are
-// recorded here.
+// dispatchOwn hands a call to a tool that decides and records itself. One that nobody is there for, or whose arguments break its schema, never
+// reaches it and is recorded here.
 func (t *toolbox) dispatchOwn(ctx context.Context, e *toolEntry, c toolCall) (toolResult, error) {
-	fault := joinErrors(checkJSON(c.Args), e.schema.validate(c.Args))
-	if fault == nil {
-		r, _ := t.keep(ctx, c, t.perform(ctx, e, c))
-		return r, nil
+	alone := e.needsPerson(c)
+	var fault error
+	if alone.Rule == "" {
+		if fault = errors.Join(checkJSON(c.Args), e.schema.validate(c.Args)); fault == nil {
+			r, _ := t.keep(ctx, c, t.perform(ctx, e, c))
+			return r, nil
+		}
 	}
 	ev := auditEvent{Call: cmp.Or(c.ID, t.audit.nextCall()), Parent: c.Parent, Kind: toolKind, Subject: c.Name, Size: int64(len(c.Args))}
-	for _, event := range []string{auditCallRequested, auditCallStarted, auditCallFailed} {
-		if ev.Event = event; event == auditCallFailed {
+	events := []string{auditCallRequested, auditCallStarted, auditCallFailed}
+	if fault == nil {
+		events = []string{auditCallRequested, auditCallBlocked}
+	}
+	for _, event := range events {
+		switch ev.Event = event; event {
+		case auditCallFailed:
 			ev.Outcome = auditError
+		case auditCallBlocked:
+			ev.Outcome, ev.Rule = auditDenied, alone.Rule
 		}
 		if err := t.audit.record(ev); err != nil {
 			return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
 		}
+	}
+	if fault == nil {
+		return toolResult{Text: c.Name + ": " + alone.refusal(), IsError: true, Rule: alone.Rule, Hint: alone.Hint}, nil
 	}
 	return toolResult{Text: t.redact(fmt.Sprintf("%s: %v", c.Name, fault)), IsError: true}, nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // nativeLater are tools of the list that do not exist yet.
-var nativeLater = []string{"mcp_login"}
+var nativeLater []string
 
 // The registry has the tools of the list, each with the arguments and the annotations that it was agreed to have, and no other; the README counts them, and the
 // two that the holder of a key gets beside them.
