@@ -487,12 +487,12 @@ func (a *auditLog) sync() error {
 		return nil
 	}
 	a.mu.Lock()
-	have, err := a.seq, a.broken
+	have, size, err := a.seq, a.size, a.broken
 	a.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	err = a.stillOurs(file)
+	err = a.stillOurs(file, size)
 	if err == nil {
 		err = file.Sync()
 	}
@@ -510,9 +510,9 @@ func (a *auditLog) sync() error {
 	return nil
 }
 
-// stillOurs refuses a log that was removed, replaced or made read-only while it was open: lines written to it would be
-// no record.
-func (a *auditLog) stillOurs(file auditFile) error {
+// stillOurs refuses a log that was removed, replaced, cut or made read-only while it was open: lines written to it would be
+// no record. What is in the file at size least was written by this run.
+func (a *auditLog) stillOurs(file auditFile, size int64) error {
 	open, err := file.Stat()
 	if err != nil {
 		return err
@@ -523,6 +523,9 @@ func (a *auditLog) stillOurs(file auditFile) error {
 	}
 	if !os.SameFile(open, named) {
 		return errors.New("another file has its name")
+	}
+	if named.Size() < size {
+		return fmt.Errorf("it was cut: %d of %d bytes are left", named.Size(), size)
 	}
 	if named.Mode().Perm()&0o200 == 0 {
 		return os.ErrPermission

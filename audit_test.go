@@ -322,13 +322,14 @@ func TestAUD06Broken(t *testing.T) {
 	}
 }
 
-// TestAUD06LogTakenAway: before a destructive act the sync sees a log removed, replaced or made read-only.
+// TestAUD06LogTakenAway: before a destructive act the sync sees a log removed, replaced, cut or made read-only.
 func TestAUD06LogTakenAway(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(path string) error{
 		"removed":   os.Remove,
 		"replaced":  func(p string) error { return errors.Join(os.Rename(p, p+".old"), os.WriteFile(p, nil, 0o600)) },
 		"read-only": func(p string) error { return os.Chmod(p, 0o400) },
+		"cut":       func(p string) error { return os.Truncate(p, 10) },
 	} {
 		a := auditTestLog(t)
 		auditTestRecord(t, a, auditEvent{Event: auditCallRequested})
