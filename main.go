@@ -26,10 +26,14 @@ func main() {
 		os.Exit(exitFailed)
 	}
 	// Terminate and interrupt (in execute) end the run through its contexts, so that servers, log and vault are closed in order.
-	// A second one ends tai at once, should that hang; what guards the servers then ends them. SIGTSTP is left alone: once a Go
-	// program asks for it, it can no longer be stopped by it.
+	// So does SIGHUP, a terminal that is closed, unless nohup has it ignored. A second one ends tai at once, should that hang; what guards the
+	// servers then ends them. SIGTSTP is left alone: once a Go program asks for it, it can no longer be stopped by it.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // read by nobody: a reader of stdout that went away is a failed write, not the end
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	ends := []os.Signal{syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	context.AfterFunc(ctx, stop)
 	code := run(ctx, os.Args[1:], outside{
 		Getenv: os.Getenv, Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, GOOS: runtime.GOOS, Now: time.Now, Dir: dir,
