@@ -25,7 +25,7 @@ func (a *app) serveHTTP(ctx context.Context, config serveConfig, name, hint stri
 	config.Now, config.Version, config.Origin, config.Log = a.out.Now, version, a.origin, a.sayLine
 	s, err := newMCPServer(config)
 	if err != nil {
-		return &cliError{Exit: exitUsage, Message: "serve MCP: " + err.Error(), Hint: hint, err: err}
+		return &cliError{Exit: exitUsage, Message: "serve MCP: " + err.Error(), err: err}
 	}
 	if a.origin == originMCP {
 		if err := a.beginGoverned("http"); err != nil {
@@ -99,18 +99,22 @@ func serveKey(flag, arg string, env func(string) (string, bool), dir, goos strin
 		if value == "" {
 			return "", "", usageError(hint, "variable %s holds no key", quoteClip(rest))
 		}
-		return secret(value), rest, nil
+		key, name = secret(value), rest
 	case "file":
-		value, err := readKeyFile(absolute(rest, dir), goos)
-		if err != nil {
+		if key, err = readKeyFile(absolute(rest, dir), goos); err != nil {
 			return "", "", err
 		}
-		return value, serveKeyName, nil
+		name = serveKeyName
+	default:
+		if arg == "" {
+			return "", "", usageError(hint, "the key is empty, so anybody could call")
+		}
+		key = secret(arg)
 	}
-	if arg == "" {
-		return "", "", usageError(hint, "the key is empty, so anybody could call")
+	if err := checkServeKey(key); err != nil {
+		return "", "", usageError(hint+"; a key is visible ASCII on one line", "%v", err)
 	}
-	return secret(arg), "", nil
+	return key, name, nil
 }
 
 // readKeyFile reads a key that only its owner can read. A line end after it is no part of it.

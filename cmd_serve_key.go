@@ -28,9 +28,7 @@ func serveMCP(ctx context.Context, c *invocation) error {
 	}
 	bind := serveSetting(c.flags["mcp-bind"], c.out.Getenv("TAI_MCP_BIND"), mcpDefaultBind)
 	config := serveConfig{Tools: box, Key: key, Bind: bind, Port: port, AllowedOrigins: c.flags["allowed-origin"], Profile: profile, Ended: chat.forget}
-	if err := checkServeKey(key); err == nil { // a faulty one is refused below
-		c.warnKey(key, name == "")
-	}
+	c.warnKey(key, name == "")
 	if name == "" {
 		name = serveKeyName
 	}

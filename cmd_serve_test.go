@@ -147,6 +147,7 @@ func TestServeCmdRefusals(t *testing.T) {
 		{map[string]string{"E": ""}, []string{"--serve-mcp", "env:E"}, exitUsage, "no key"},
 		{nil, []string{"--serve-mcp", "file:nowhere"}, exitUsage, "nowhere"},
 		{nil, []string{"--serve-mcp", "open sesame"}, exitUsage, "blank"},
+		{nil, []string{"--serve-mcp", "open sesame"}, exitUsage, "hint: --serve-mcp takes the key itself, env:NAME or file:PATH"}, // not another address
 		{nil, []string{"--serve-mcp", key, "--mcp-port", "65536"}, exitUsage, "65536"},
 		{nil, []string{"--serve-mcp", key, "--mcp-port", "-1"}, exitUsage, "no port"},
 		{map[string]string{"TAI_MCP_PORT": "http"}, []string{"--serve-mcp", key}, exitUsage, "http"},
@@ -186,6 +187,8 @@ func TestServeCmdSRV03KeyFile(t *testing.T) {
 	write("group", "sesame", 0o640)
 	write("world", "sesame", 0o604)
 	write("empty", "\n", 0o600)
+	write("bom", "\ufeffsesame-0123456789\n", 0o600)
+	write("two", "sesame-0123456789\nsesame\n", 0o600)
 	write("long", strings.Repeat("x", serveKeyFileMax+1), 0o600)
 	none := func(string) (string, bool) { return "", false }
 	for _, arg := range []string{"file:good", "file:" + filepath.Join(dir, "good")} {
@@ -193,7 +196,7 @@ func TestServeCmdSRV03KeyFile(t *testing.T) {
 			t.Errorf("%s: key %q, name %q, %v", arg, key.reveal(), name, err)
 		}
 	}
-	for arg, want := range map[string]string{"file:group": "0640", "file:world": "0604", "file:empty": "empty", "file:long": "too many bytes", "file:": "no regular file", "file:nobody": "no such file"} {
+	for arg, want := range map[string]string{"file:group": "0640", "file:world": "0604", "file:empty": "empty", "file:bom": "outside ASCII", "file:two": "control character", "file:long": "too many bytes", "file:": "no regular file", "file:nobody": "no such file"} {
 		_, _, err := serveKey("--serve-mcp", arg, none, dir, "linux")
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "sesame") || failure(err).Exit != exitUsage || failure(err).Hint == "" {
 			t.Errorf("%s: %v, want %q with exit 2 and a hint", arg, err, want)
