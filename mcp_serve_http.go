@@ -16,6 +16,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"strconv"
@@ -132,6 +133,9 @@ func newMCPServer(c serveConfig) (*mcpServer, error) {
 		u, err := url.Parse(o)
 		if err != nil || u.Scheme == "" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
 			return nil, fmt.Errorf("allowed origin %s: expected scheme://host[:port]", quoteClip(o))
+		}
+		if strings.Trim(strings.ToLower(u.Hostname()), "abcdefghijklmnopqrstuvwxyz0123456789.-_:") != "" { // such as *: no browser sends it, so it would allow nothing
+			return nil, fmt.Errorf("allowed origin %s: expected one host as a browser sends it, without * and with xn-- for letters outside ASCII", quoteClip(o))
 		}
 		s.origins[urlOrigin(u)] = struct{}{}
 	}
@@ -501,7 +505,7 @@ func (s *mcpServer) putBuffer(b *[]byte) {
 // serve listens and answers until ctx ends; ready gets the address once connections are taken. At the end no new request is taken, calls
 // under way get the grace, are then cancelled and get it once more to answer. Nil means that all came to their end.
 func (s *mcpServer) serve(ctx context.Context, ready func(addr string)) error {
-	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(s.bind, strconv.Itoa(s.port)))
+	ln, err := (&net.ListenConfig{}).Listen(ctx, serveNetwork(s.bind), net.JoinHostPort(s.bind, strconv.Itoa(s.port)))
 	if err != nil {
 		return fmt.Errorf("serve MCP: %w", err)
 	}
@@ -533,6 +537,14 @@ func (s *mcpServer) serve(ctx context.Context, ready func(addr string)) error {
 	}
 	<-failed
 	return err
+}
+
+// serveNetwork keeps an IPv4 address to IPv4: plain tcp would take 0.0.0.0 for every address of both kinds.
+func serveNetwork(bind string) string {
+	if a, err := netip.ParseAddr(bind); err == nil && a.Is4() {
+		return "tcp4"
+	}
+	return "tcp"
 }
 
 func (s *mcpServer) shutdown(ctx context.Context, srv *http.Server) error {

@@ -119,7 +119,7 @@ func TestServeListedOrigin(t *testing.T) {
 	if r := f.send(t, "POST", servePing, "Origin: https://app.example", "Authorization: "); r.status != 401 {
 		t.Errorf("listed origin without the key: status %d", r.status)
 	}
-	for _, o := range []string{"*", "null", "app.example", "https://", "https://a/path", "https://u@a", ""} {
+	for _, o := range []string{"*", "null", "app.example", "https://", "https://a/path", "https://u@a", "", "https://*.example", "https://ключ.example", "https://a,b"} {
 		if _, err := newMCPServer(serveConfig{Tools: f.server.core.tools, Key: "k", AllowedOrigins: []string{o}}); err == nil {
 			t.Errorf("allowed origin %q was taken", o)
 		}
@@ -136,6 +136,11 @@ func TestServeSRV20HostFollowsBind(t *testing.T) {
 			if r := f.send(t, "POST", servePing, headers...); r.status != want {
 				t.Errorf("bound to %s, %v: status %d, want %d", bind, headers, r.status, want)
 			}
+		}
+	}
+	for bind, want := range map[string]string{"0.0.0.0": "tcp4", "192.0.2.7": "tcp4", "::": "tcp", "::ffff:127.0.0.1": "tcp", "box.example": "tcp"} { // 0.0.0.0 asks for IPv4 alone
+		if got := serveNetwork(bind); got != want {
+			t.Errorf("serveNetwork(%q) = %q, want %q", bind, got, want)
 		}
 	}
 	for _, bind := range []string{"127.0.0.1", "127.0.0.9", "::1", "[::1]", "localhost", ""} {
