@@ -26,6 +26,14 @@ type bufferedAuditFile struct {
 func (f *bufferedAuditFile) Write(b []byte) (int, error) { return f.w.Write(b) }
 func (f *bufferedAuditFile) Sync() error                 { return f.w.Flush() }
 
+// Stat tells the true size, as a file does: a sync looks at it first.
+func (f *bufferedAuditFile) Stat() (os.FileInfo, error) {
+	if err := f.w.Flush(); err != nil {
+		return nil, err
+	}
+	return f.auditFile.Stat()
+}
+
 // auditMixedLog writes a log of about so many lines as a busy run does: calls that overlap, their arguments in 100 to 300 bytes,
 // now and then with quotes, line ends, letters beyond ASCII and hidden characters, some that fail and some that are refused.
 func auditMixedLog(t testing.TB, lines int) *auditLog {
