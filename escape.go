@@ -32,6 +32,8 @@ func escapeText(s string, lines bool) string {
 	for i < len(s) {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		switch {
+		case bareStyle(s, i, r, lines):
+			fmt.Fprintf(&b, "<U+%04X>", r)
 		case r == utf8.RuneError && n == 1:
 			b.WriteString(`\x`)
 			writeHex(&b, s[i])
@@ -77,7 +79,7 @@ func plainPrefix(s string, lines bool) int {
 			continue
 		}
 		r, n := utf8.DecodeRuneInString(s[i:])
-		if c < utf8.RuneSelf || r == utf8.RuneError && n == 1 || unicode.IsControl(r) || hiddenRune(r) {
+		if c < utf8.RuneSelf || r == utf8.RuneError && n == 1 || unicode.IsControl(r) || hiddenRune(r) || bareStyle(s, i, r, lines) {
 			return i
 		}
 		i += n
@@ -98,10 +100,23 @@ func hiddenRune(r rune) bool {
 		return false
 	case r == 0x2028, r == 0x2029, r == 0x2800, r >= 0xe0000 && r <= 0xe0fff:
 		return true
+	case r == 0x13441, r == 0x13442, r == 0x16fe4, r == 0x1d159: // blanks, a filler and a note without a head
+		return true
 	case r == 0x3000, r == 0x202f, r == 0x2009: // spaces of ordinary text
 		return false
 	}
 	return unicode.In(r, unicode.Cf, unicode.Co, unicode.Zs, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
+
+// bareStyle reports a sign for text or emoji style at s[i:] that styles nothing: behind a letter, a sign of its own kind or in a plain word it is
+// not seen, and only makes two texts look like one. Before the enclosing sign of a keycap it stands rightly, and at the start of a text
+// (start) too, since that may be the next part of an answer.
+func bareStyle(s string, i int, r rune, start bool) bool {
+	if r != 0xfe0e && r != 0xfe0f || start && i == 0 || strings.HasPrefix(s[i+3:], "\u20e3") {
+		return false
+	}
+	before, _ := utf8.DecodeLastRuneInString(s[:i])
+	return before < 0xa9 || before != 0x2139 && unicode.In(before, unicode.L, unicode.M, unicode.Z, unicode.C) || before == utf8.RuneError
 }
 
 // hiddenCount returns how many characters of s visible has to write out; more than none is worth a flag at consent.
@@ -113,7 +128,7 @@ func hiddenCount(s string) int {
 			continue
 		}
 		r, w := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && w == 1 || r != '\n' && r != '\t' && unicode.IsControl(r) || hiddenRune(r) {
+		if r == utf8.RuneError && w == 1 || r != '\n' && r != '\t' && unicode.IsControl(r) || hiddenRune(r) || bareStyle(s, i, r, true) {
 			n++
 		}
 		i += w

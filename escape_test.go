@@ -96,10 +96,20 @@ func TestLST08HiddenText(t *testing.T) {
 			t.Errorf("%U: %q %q, %d hidden", r, visible(s), visibleLine(s), hiddenCount(s))
 		}
 	}
-	for _, s := range []string{"ordinary", "\u00a0\u3000\u202f\u2009", "❤\ufe0f\ufe0e", "漢字かな한글", "naïve e\u0301", "\n\t"} {
+	for _, s := range []string{"ordinary", "\u00a0\u3000\u202f\u2009", "❤\ufe0f", "1\ufe0f\u20e3 #\ufe0f\u20e3", "ℹ\ufe0f‼\ufe0f〰\ufe0f©\ufe0e", "漢字かな한글", "naïve e\u0301", "\n\t"} {
 		if n := hiddenCount(s); n != 0 {
 			t.Errorf("%q: %d hidden", s, n)
 		}
+	}
+	for in, want := range map[string]string{ // a style that styles nothing: two names would look like one
+		"read\ufe0f_file": "read<U+FE0F>_file", "a.txt\ufe0e": "a.txt<U+FE0E>", "❤\ufe0f\ufe0e": "❤\ufe0f<U+FE0E>", "1\ufe0f": "1<U+FE0F>", "字\ufe0fx": "字<U+FE0F>x", "e\u0301\ufe0f": "e\u0301<U+FE0F>", "\xff\ufe0f": `\xff<U+FE0F>`,
+	} {
+		if visible(in) != want || visibleLine(in) != want || hiddenCount(in) == 0 {
+			t.Errorf("%q: %q %q, %d hidden", in, visible(in), visibleLine(in), hiddenCount(in))
+		}
+	}
+	if got := visibleLine("\ufe0fread_file"); got != "<U+FE0F>read_file" {
+		t.Errorf("a style at the start of a name: %q", got)
 	}
 	if n := hiddenCount("a\r\x1b\xff\u200bb"); n != 4 {
 		t.Errorf("%d hidden, want 4", n)
@@ -110,7 +120,7 @@ func TestLST08HiddenText(t *testing.T) {
 func TestHiddenRuneTable(t *testing.T) {
 	for r := rune(0x80); r <= unicode.MaxRune; r++ {
 		want := unicode.In(r, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp, unicode.Zs, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) ||
-			r == 0x2800 || r >= 0xe0000 && r <= 0xe0fff
+			r == 0x2800 || r >= 0xe0000 && r <= 0xe0fff || r == 0x13441 || r == 0x13442 || r == 0x16fe4 || r == 0x1d159
 		if strings.ContainsRune("\u00a0\u2009\u202f\u3000\ufe0e\ufe0f", r) {
 			want = false
 		}
