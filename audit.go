@@ -222,6 +222,8 @@ type auditLog struct {
 	prev   string
 	canon  []byte
 	line   []byte
+	second int64        // of clock, Unix time
+	clock  []byte       // the time written last
 	keep   *auditKeeper // nil until the run is on record
 	since  time.Time    // of run_started
 
@@ -252,11 +254,15 @@ func (a *auditLog) path() string { return filepath.Join(a.cfg.Dir, a.name+auditE
 // nextCall gives the id of a new call of this run: c-1, c-2 …
 func (a *auditLog) nextCall() string { return "c-" + strconv.FormatInt(a.calls.Add(1), 10) }
 
-// record appends one line with one write; the first call also makes the file and its run_started line, and puts the run on record
-// elsewhere. The line survives the end of the process when record returns, and the end of the machine after sync. After an
-// error the caller must not act; nothing of the event is in the log then, unless the log has ended with it. It must not be called inside a transaction of the vault.
-func (a *auditLog) record(ev auditEvent) error {
-	rec := a.prepare(ev)
+// record appends a line for each event, all with one write; the first call also makes the file and its run_started line, and puts the run on record
+// elsewhere. The lines survive the end of the process when record returns, and the end of the machine after sync. After an
+// error the caller must not act; nothing of the events is in the log then, unless the log has ended with it. It must not be called inside a transaction of the vault.
+func (a *auditLog) record(events ...auditEvent) error {
+	var few [2]auditRecord
+	recs := few[:0]
+	for _, ev := range events {
+		recs = append(recs, a.prepare(ev))
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed {
@@ -266,9 +272,9 @@ func (a *auditLog) record(ev auditEvent) error {
 		return a.broken
 	}
 	if a.file == nil {
-		return a.begin(&rec)
+		return a.begin(recs)
 	}
-	return a.append(&rec)
+	return a.append(recs)
 }
 
 // start begins the run at once, though it has no call yet.
@@ -284,15 +290,15 @@ func (a *auditLog) start() error {
 	return a.begin(nil)
 }
 
-// begin makes the log with its first two lines, or one where rec is nil, and puts the run on record: from then on
-// a log that is removed, replaced or cut shows. What fails leaves no file; a.mu is held.
-func (a *auditLog) begin(rec *auditRecord) error {
+// begin makes the log with its first line and recs, and puts the run on record: from then on a log that is removed, replaced
+// or cut shows. What fails leaves no file; a.mu is held.
+func (a *auditLog) begin(recs []auditRecord) error {
 	if err := a.create(); err != nil {
 		return err
 	}
 	var err error
-	if rec != nil {
-		err = a.append(rec)
+	if len(recs) > 0 {
+		err = a.append(recs)
 	}
 	if err == nil {
 		err = a.register()
@@ -355,9 +361,13 @@ func (a *auditLog) headNow() auditHead {
 
 // prepare does the part of a record that needs no lock: redaction, bounds and canonical data.
 func (a *auditLog) prepare(ev auditEvent) auditRecord {
-	rec := auditRecord{
-		Run: a.name, Event: ev.Event, Call: ev.Call, Digest: a.text(ev.Digest), Size: ev.Size,
-		Parent: a.text(ev.Parent), Kind: a.text(ev.Kind), Subject: a.text(ev.Subject), Outcome: a.text(ev.Outcome), Rule: a.text(ev.Rule),
+	rec := auditRecord{Run: a.name, Event: ev.Event, Call: ev.Call, Digest: ev.Digest, Size: ev.Size, Parent: ev.Parent, Kind: ev.Kind, Subject: ev.Subject, Outcome: ev.Outcome, Rule: ev.Rule}
+	// Where all of them together hold no secret, none does, which is one look instead of six.
+	all := ev.Digest + "\n" + ev.Parent + "\n" + ev.Kind + "\n" + ev.Subject + "\n" + ev.Outcome + "\n" + ev.Rule
+	if len(all) > auditFieldMax || a.cfg.Redact != nil && a.cfg.Redact(all) != all {
+		for _, field := range []*string{&rec.Digest, &rec.Parent, &rec.Kind, &rec.Subject, &rec.Outcome, &rec.Rule} {
+			*field = a.text(*field)
+		}
 	}
 	if ev.Duration > 0 {
 		rec.Duration = auditMillis(ev.Duration)
@@ -433,27 +443,32 @@ func (a *auditLog) create() error {
 		return fmt.Errorf("create run log: %w", err)
 	}
 	a.file = f
-	rec := a.prepare(auditEvent{Event: auditRunStarted, Data: a.cfg.Data})
-	if err := a.append(&rec); err != nil {
+	if err := a.append([]auditRecord{a.prepare(auditEvent{Event: auditRunStarted, Data: a.cfg.Data})}); err != nil {
 		a.file, a.broken = nil, nil
 		return joinErrors(err, f.Close(), os.Remove(a.path()))
 	}
 	return nil
 }
 
-// append chains and writes one prepared record; a.mu is held. A write that fails is taken back, so that the chain goes on
+// append chains and writes prepared records; a.mu is held. A write that fails is taken back, so that the chain goes on
 // when there is room again; when even that fails, the log is broken for good.
-func (a *auditLog) append(rec *auditRecord) error {
+func (a *auditLog) append(recs []auditRecord) error {
 	now := a.cfg.Now()
 	if a.seq == 0 {
 		a.since = now
 	}
-	rec.Seq, rec.Prev = a.seq+1, a.prev
-	rec.Time = now.UTC().Format(auditTimeForm)
-	a.canon = rec.appendCanonical(a.canon[:0])
-	sum := sha256.Sum256(a.canon)
-	rec.Hash = hex.EncodeToString(sum[:])
-	a.line = rec.appendLine(a.line[:0])
+	at, seq, prev := a.clockText(now), a.seq, a.prev
+	a.line = a.line[:0]
+	for i := range recs {
+		rec := &recs[i]
+		seq++
+		rec.Seq, rec.Prev, rec.Time = seq, prev, at
+		a.canon = rec.appendCanonical(a.canon[:0])
+		sum := sha256.Sum256(a.canon)
+		rec.Hash = hex.EncodeToString(sum[:])
+		a.line = rec.appendLine(a.line)
+		prev = rec.Hash
+	}
 	if _, err := a.file.Write(a.line); err != nil {
 		if isDiskFull(err, runtime.GOOS) {
 			err = fmt.Errorf("the disk is full (%w)", err)
@@ -465,11 +480,24 @@ func (a *auditLog) append(rec *auditRecord) error {
 		return err
 	}
 	a.size += int64(len(a.line))
-	a.seq, a.prev = rec.Seq, rec.Hash
+	a.seq, a.prev = seq, prev
 	if a.keep != nil {
 		a.keep.note(a.seq)
 	}
 	return nil
+}
+
+// clockText writes a time as auditTimeForm says; within one second only the fraction is new. a.mu is held.
+func (a *auditLog) clockText(now time.Time) string {
+	if s := now.Unix(); s != a.second || len(a.clock) == 0 {
+		a.second, a.clock = s, now.UTC().AppendFormat(a.clock[:0], auditTimeForm)
+	}
+	const digits = 6
+	for i, micros := len(a.clock)-2, now.Nanosecond()/1000; i > len(a.clock)-2-digits; i-- {
+		a.clock[i] = byte('0' + micros%10)
+		micros /= 10
+	}
+	return string(a.clock)
 }
 
 // sync returns when every line recorded before the call is on disk. Calls that come during a sync wait and then share
@@ -542,7 +570,7 @@ func (a *auditLog) close() error {
 	a.closed = true
 	var err error
 	if !done && a.broken == nil {
-		err = a.append(&rec)
+		err = a.append([]auditRecord{rec})
 	}
 	a.mu.Unlock()
 	if done {

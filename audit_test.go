@@ -536,3 +536,51 @@ func BenchmarkAuditVerify(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.N)*lines/b.Elapsed().Seconds(), "lines/s")
 }
+
+// TestAuditTwoLines: lines that are recorded together are one write, chained, with one time; of two that do not fit none is left. A field with a
+// secret is masked, whichever it is.
+func TestAuditTwoLines(t *testing.T) {
+	t.Parallel()
+	a := auditTestLog(t)
+	a.cfg.Redact = func(s string) string { return strings.ReplaceAll(s, "sesame", "[secret:DOOR]") }
+	auditTestRecord(t, a, auditEvent{Event: auditCallRequested})
+	pair := []auditEvent{{Event: auditCallRequested, Call: "c-9", Subject: "a sesame"}, {Event: auditCallStarted, Call: "c-9", Rule: "sesame", Parent: "turn-1"}}
+	fake := &onceAuditFile{auditFile: a.file}
+	a.file = fake
+	if err := a.record(pair...); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.record(pair...); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("a full disk: %v", err)
+	}
+	fake.full = false
+	if err := a.close(); err != nil {
+		t.Fatal(err)
+	}
+	lines := auditTestLines(t, a)
+	if len(lines) != 5 {
+		t.Fatalf("%d lines, want 5: %q", len(lines), lines)
+	}
+	for i, want := range map[int]string{2: `"subject":"a [secret:DOOR]"`, 3: `"rule":"[secret:DOOR]"`} {
+		if !strings.Contains(lines[i], want) || strings.Contains(lines[i], "sesame") {
+			t.Errorf("line %d: %s", i+1, lines[i])
+		}
+	}
+	if rows := auditRows(t, a.path()); rows[2].Time != rows[3].Time || rows[3].Prev != rows[2].Hash {
+		t.Errorf("%+v", rows[2:4])
+	}
+	verifyLogs(t, a.cfg.Dir)
+}
+
+// TestAuditClock: the time is written as its form says, also when a second begins and when the clock is put back.
+func TestAuditClock(t *testing.T) {
+	t.Parallel()
+	a := auditTestLog(t)
+	at := time.Date(2026, 3, 1, 9, 59, 59, 999_999_999, time.FixedZone("", 3600))
+	for _, d := range []time.Duration{0, 1, 5 * time.Microsecond, time.Second, -time.Hour, 17*time.Hour + 123456*time.Microsecond, -400 * 24 * time.Hour} {
+		at = at.Add(d)
+		if got, want := a.clockText(at), at.UTC().Format(auditTimeForm); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

@@ -273,16 +273,20 @@ func (t *toolbox) dispatchNative(ctx context.Context, c toolCall) (toolResult, e
 	if c.ID == "" {
 		c.ID = t.audit.nextCall()
 	}
-	ev := auditEvent{Event: auditCallRequested, Call: c.ID, Parent: c.Parent, Kind: toolKind, Subject: c.Name, Digest: digest, Size: int64(len(c.Args)), Data: c.Args}
-	if err := t.audit.record(ev); err != nil {
-		return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
-	}
+	asked := auditEvent{Event: auditCallRequested, Call: c.ID, Parent: c.Parent, Kind: toolKind, Subject: c.Name, Digest: digest, Size: int64(len(c.Args)), Data: c.Args}
+	ev, req := asked, e.request(c, digest)
 	ev.Data = nil
-	req := e.request(c, digest)
+	lines := append(make([]auditEvent, 0, 2), asked)
+	if req.Destructive || !c.served() { // else nothing waits on a person or a disk before the next line, and one write takes both
+		if err := t.audit.record(asked); err != nil {
+			return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
+		}
+		lines = lines[:0]
+	}
 	d := t.decide(ctx, e, c, req)
 	if !d.Allow {
 		ev.Event, ev.Outcome, ev.Rule = auditCallBlocked, auditDenied, d.Rule
-		if err := t.audit.record(ev); err != nil {
+		if err := t.audit.record(append(lines, ev)...); err != nil {
 			return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
 		}
 		return toolResult{Text: c.Name + ": " + d.refusal(), IsError: true, Rule: cmp.Or(d.Rule, "denied"), Hint: d.Hint}, nil
@@ -293,7 +297,7 @@ func (t *toolbox) dispatchNative(ctx context.Context, c toolCall) (toolResult, e
 		}
 	}
 	ev.Event, ev.Rule = auditCallStarted, d.Rule
-	if err := t.audit.record(ev); err != nil {
+	if err := t.audit.record(append(lines, ev)...); err != nil {
 		return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
 	}
 	c.outside, c.reach, c.asked = req.Outside, req.Net.Reach, d.Rule == ruleConsent || strings.HasPrefix(d.Rule, ruleAllow)
