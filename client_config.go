@@ -1,11 +1,13 @@
-// This file knows how other apps are told of an MCP server: the form of an entry in each, and where the file lies that it goes into. It reads
-// and writes no file.
+// This file knows how other apps are told of an MCP server: the form of an entry in each, where the file lies that it goes into, and which others
+// may hold servers. It reads and writes no file.
 package main
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -20,12 +22,16 @@ type clientDoor struct {
 }
 
 // clientApp is one app. Files are where its settings lie, for darwin, windows and the others, with ~ for the home folder; entry writes what is to
-// be pasted.
+// be pasted. Keys, Home, Beside and Projects are for reading alone.
 type clientApp struct {
 	ID, Title string
 	Files     [3]string
-	Project   string // the file of one project, "" for none
-	Format    string // json or toml
+	Project   string   // the file of one project, "" for none
+	Format    string   // json or toml
+	Keys      []string // under which its servers stand
+	Home      string   // the variable that names another folder for its file, "" for none
+	Beside    []string // patterns of further files: from the folder of its file, or from a folder of the system, %NAME%
+	Projects  []string // further files of a project
 	Notes     func(d clientDoor) []string
 	entry     func(d clientDoor) any // for json
 }
@@ -40,28 +46,40 @@ func clientKeyNote(app string) func(clientDoor) []string {
 	}
 }
 
-// clientApps are those that tai mcp config knows, by their documentation of 2026.
+// clientApps are those that tai mcp config knows: the ones with a form to write.
 func clientApps() []clientApp {
+	return slices.DeleteFunc(knownApps(), func(a clientApp) bool { return a.entry == nil && a.Format == "json" })
+}
+
+// knownApps are all, by their documentation of 2026. Claude Desktop as a package of Windows (MSIX) has its settings in a folder of the package.
+func knownApps() []clientApp {
+	mcpServers := []string{"mcpServers"}
 	return []clientApp{
-		{ID: "claude-desktop", Title: "Claude Desktop", Format: "json", entry: claudeDesktopEntry, Notes: claudeDesktopNotes,
-			Files: [3]string{"~/Library/Application Support/Claude/claude_desktop_config.json", `%APPDATA%\Claude\claude_desktop_config.json`, "~/.config/Claude/claude_desktop_config.json"}},
-		{ID: "claude-code", Title: "Claude Code", Format: "json", Files: sameInHome("~/.claude.json"), Project: ".mcp.json", Notes: clientKeyNote("Claude Code"),
+		{ID: "claude-desktop", Title: "Claude Desktop", Format: "json", Keys: mcpServers, entry: claudeDesktopEntry, Notes: claudeDesktopNotes,
+			Beside: []string{`%LOCALAPPDATA%\Packages\Claude_*\LocalCache\Roaming\Claude\claude_desktop_config.json`},
+			Files:  [3]string{"~/Library/Application Support/Claude/claude_desktop_config.json", `%APPDATA%\Claude\claude_desktop_config.json`, "~/.config/Claude/claude_desktop_config.json"}},
+		{ID: "claude-code", Title: "Claude Code", Format: "json", Keys: mcpServers, Files: sameInHome("~/.claude.json"), Home: "CLAUDE_CONFIG_DIR", Project: ".mcp.json", Notes: clientKeyNote("Claude Code"),
 			entry: func(d clientDoor) any { return under("mcpServers", d.Name, d.typed("stdio", "http", "${"+d.Key+"}")) }},
-		{ID: "cursor", Title: "Cursor", Format: "json", Files: sameInHome("~/.cursor/mcp.json"), Project: ".cursor/mcp.json", Notes: clientKeyNote("Cursor"),
+		{ID: "cursor", Title: "Cursor", Format: "json", Keys: mcpServers, Files: sameInHome("~/.cursor/mcp.json"), Project: ".cursor/mcp.json", Notes: clientKeyNote("Cursor"),
 			entry: func(d clientDoor) any { return under("mcpServers", d.Name, d.plain("url", "${env:"+d.Key+"}")) }},
-		{ID: "vscode", Title: "VS Code", Format: "json", Project: ".vscode/mcp.json", Notes: clientKeyNote("VS Code"),
-			Files: [3]string{"~/Library/Application Support/Code/User/mcp.json", `%APPDATA%\Code\User\mcp.json`, "~/.config/Code/User/mcp.json"},
-			entry: func(d clientDoor) any { return under("servers", d.Name, d.typed("stdio", "http", "${env:"+d.Key+"}")) }},
-		{ID: "codex", Title: "Codex", Format: "toml", Files: sameInHome("~/.codex/config.toml"), Project: ".codex/config.toml", Notes: clientKeyNote("Codex")},
-		{ID: "gemini", Title: "Gemini CLI", Format: "json", Files: sameInHome("~/.gemini/settings.json"), Project: ".gemini/settings.json", Notes: clientKeyNote("Gemini CLI"),
+		{ID: "vscode", Title: "VS Code", Format: "json", Keys: []string{"servers", "mcp.servers"}, Project: ".vscode/mcp.json", Notes: clientKeyNote("VS Code"),
+			Beside:   []string{"settings.json", "profiles/*/mcp.json", "../../Code - Insiders/User/mcp.json", "../../VSCodium/User/mcp.json"},
+			Projects: []string{".vscode/settings.json"},
+			Files:    [3]string{"~/Library/Application Support/Code/User/mcp.json", `%APPDATA%\Code\User\mcp.json`, "~/.config/Code/User/mcp.json"},
+			entry:    func(d clientDoor) any { return under("servers", d.Name, d.typed("stdio", "http", "${env:"+d.Key+"}")) }},
+		{ID: "windsurf", Title: "Windsurf", Format: "json", Keys: mcpServers, Files: sameInHome("~/.codeium/windsurf/mcp_config.json")},
+		{ID: "codex", Title: "Codex", Format: "toml", Keys: []string{"mcp_servers"}, Files: sameInHome("~/.codex/config.toml"), Home: "CODEX_HOME", Project: ".codex/config.toml", Notes: clientKeyNote("Codex")},
+		{ID: "gemini", Title: "Gemini CLI", Format: "json", Keys: mcpServers, Files: sameInHome("~/.gemini/settings.json"), Project: ".gemini/settings.json", Notes: clientKeyNote("Gemini CLI"),
 			entry: func(d clientDoor) any { return under("mcpServers", d.Name, d.plain("httpUrl", "${"+d.Key+"}")) }},
-		{ID: "opencode", Title: "opencode", Format: "json", Files: sameInHome("~/.config/opencode/opencode.json"), Project: "opencode.json", Notes: opencodeNotes,
+		{ID: "opencode", Title: "opencode", Format: "json", Keys: []string{"mcp", "mcp.servers"}, Files: sameInHome("~/.config/opencode/opencode.json"), Project: "opencode.json", Notes: opencodeNotes,
+			Beside: []string{"opencode.jsonc", "config.json"}, Projects: []string{"opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"},
 			entry: func(d clientDoor) any {
 				return member{"mcp", under("servers", d.Name, d.opencode())}.object()
 			}},
-		{ID: "zed", Title: "Zed", Format: "json", Project: ".zed/settings.json", Notes: zedNotes,
+		{ID: "zed", Title: "Zed", Format: "json", Keys: []string{"context_servers"}, Project: ".zed/settings.json", Notes: zedNotes,
 			Files: [3]string{"~/.config/zed/settings.json", `%APPDATA%\Zed\settings.json`, "~/.config/zed/settings.json"},
 			entry: func(d clientDoor) any { return under("context_servers", d.Name, d.plain("url", clientKeyHere)) }},
+		{ID: "lm-studio", Title: "LM Studio", Format: "json", Keys: mcpServers, Files: sameInHome("~/.lmstudio/mcp.json"), Beside: []string{"../.cache/lm-studio/mcp.json"}},
 	}
 }
 
@@ -81,6 +99,23 @@ func (a clientApp) file(goos string) string {
 		return a.Files[1]
 	}
 	return a.Files[2]
+}
+
+// clientPath writes out a path of the table as far as env knows its folders; goos says for which system. ~/.config is where XDG_CONFIG_HOME says.
+func clientPath(path, goos string, env func(string) string) string {
+	if goos == "windows" {
+		if name, rest, ok := strings.Cut(strings.TrimPrefix(path, "%"), "%"); ok && path[0] == '%' && env(name) != "" {
+			return env(name) + rest
+		}
+		return path
+	}
+	if xdg := env("XDG_CONFIG_HOME"); goos != "darwin" && strings.HasPrefix(path, "~/.config/") && filepath.IsAbs(xdg) {
+		return xdg + strings.TrimPrefix(path, "~/.config")
+	}
+	if home := env("HOME"); home != "" && strings.HasPrefix(path, "~/") {
+		return filepath.Join(home, path[2:])
+	}
+	return path
 }
 
 // text is the entry to paste, with the way to it from the top of the file, and a line end.

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -89,18 +88,7 @@ func cmdClientConfig(_ context.Context, c *invocation) error {
 
 // clientJSON lays out an app; the home folder is written out where it is known.
 func (c *invocation) clientJSON(a clientApp) clientJSON {
-	file := a.file(c.goos)
-	if home := c.out.Getenv("HOME"); home != "" && c.goos != "windows" {
-		if rest, ok := strings.CutPrefix(file, "~/"); ok {
-			file = filepath.Join(home, rest)
-		}
-	}
-	for _, name := range []string{"APPDATA", "USERPROFILE"} {
-		if rest, ok := strings.CutPrefix(file, "%"+name+"%"); ok && c.out.Getenv(name) != "" {
-			file = c.out.Getenv(name) + rest
-		}
-	}
-	return clientJSON{App: a.ID, Title: a.Title, File: file, Project: a.Project, Format: a.Format}
+	return clientJSON{App: a.ID, Title: a.Title, File: clientPath(a.file(c.goos), c.goos, c.out.Getenv), Project: a.Project, Format: a.Format}
 }
 
 // clientDoor reads the flags into the door that the entry is for.

@@ -10,7 +10,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -60,7 +59,7 @@ func cmdMCPAdd(ctx context.Context, c *invocation) error {
 		return err
 	}
 	for i := range res.Servers {
-		if note := c.anchor(&res.Servers[i]); note != "" {
+		if note := anchorEntry(&res.Servers[i], c.out.Dir); note != "" {
 			res.Notes = append(res.Notes, note)
 		}
 	}
@@ -73,7 +72,7 @@ func cmdMCPAdd(ctx context.Context, c *invocation) error {
 	out := addedDoc{Servers: []addedJSON{}, Notes: orEmpty(res.Notes), Warnings: orEmpty(res.Warnings)}
 	var failed error
 	for i, e := range res.Servers {
-		r, err := c.addServer(ctx, e, secrets[i])
+		r, err := c.addServer(ctx, e, registerOptions{Profile: c.profileWord(), Yes: "--yes", Moved: secrets[i]})
 		if err == nil {
 			out.Servers = append(out.Servers, addedJSONOf(r))
 			if !c.json {
@@ -114,8 +113,10 @@ func cmdMCPAdd(ctx context.Context, c *invocation) error {
 }
 
 // addServer registers one entry. One that wants a login is stored, and a failure all the same: it cannot be used.
-func (c *invocation) addServer(ctx context.Context, e serverEntry, moved []namedSecret) (registered, error) {
-	o := registerOptions{Profile: c.profileWord(), Yes: "--yes", Moved: moved, Waiting: c.waiting(e.Name, "npx and uvx download a program at its first start; ")}
+func (c *invocation) addServer(ctx context.Context, e serverEntry, o registerOptions) (registered, error) {
+	if !o.Later {
+		o.Waiting = c.waiting(e.Name, "npx and uvx download a program at its first start; ")
+	}
 	r, err := c.bridge.register(ctx, e, o)
 	if err == nil && r.Status == statusLogin {
 		err = &cliError{Exit: exitLogin, Message: fmt.Sprintf("mcp server %s: %s", quoteClip(r.Name), r.Hint), Hint: "tai mcp login " + quoteWord(r.Name) + " logs in with the browser; or add it with a token: --header 'Authorization: Bearer ${TOKEN}'"}
@@ -136,26 +137,6 @@ func (c *invocation) waiting(server, why string) func() (done func() bool) {
 			fmt.Fprintf(c.stderr, "tai: waiting for %s (%sCtrl-C stops)\n", visibleLine(server), why)
 		}).Stop
 	}
-}
-
-// anchor binds an entry whose command line names something in this folder to this folder, so that what was agreed to means the
-// same wherever tai runs later. It gives the note about it, "" where there is nothing to bind.
-func (c *invocation) anchor(e *serverEntry) string {
-	if e.Transport != "stdio" || e.Cwd != "" {
-		return ""
-	}
-	for _, word := range slices.Concat([]string{e.Command}, e.Args) {
-		named := word == "." || word == ".." || strings.HasPrefix(word, "./") || strings.HasPrefix(word, "../")
-		if !named && (word == "" || filepath.IsAbs(word) || word[0] == '-' || word == e.Command) {
-			continue
-		}
-		if _, err := os.Stat(filepath.Join(c.out.Dir, word)); err != nil && !named {
-			continue
-		}
-		e.Cwd = c.out.Dir
-		return fmt.Sprintf("%s will run in %s, because %q is relative to it", visibleLine(e.Name), visibleLine(c.out.Dir), visibleLine(word))
-	}
-	return ""
 }
 
 // endsAdding reports a failure that every further server of the source would meet too.

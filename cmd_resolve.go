@@ -189,7 +189,7 @@ func (c *invocation) checkCount() error {
 
 // commands is the whole tree. What is not in it does not exist.
 func commands() []command {
-	all := slices.Concat(mcpCommands(), mcpCallCommands(), loginCommands(), mcpServeCommands(), toolCommands(), trustCommands(), clientConfigCommands(), approvalCommands(), vaultCommands(), vaultCheckCommands(), modelCommands(), sealCommands(), auditCommands(), auditReportCommands(), sessionCommands(), memoryCommands(), usageCommands())
+	all := slices.Concat(mcpCommands(), mcpImportCommands(), mcpCallCommands(), loginCommands(), mcpServeCommands(), toolCommands(), trustCommands(), clientConfigCommands(), approvalCommands(), vaultCommands(), vaultCheckCommands(), modelCommands(), sealCommands(), auditCommands(), auditReportCommands(), sessionCommands(), memoryCommands(), usageCommands())
 	help := command{Path: "help", Args: "[COMMAND]", Short: "list the commands, or show one", Example: "tai help mcp add", Max: -1, Alone: true}
 	help.Run = func(_ context.Context, c *invocation) error {
 		return printHelp(c.stdout, commands(), command{}, strings.Join(c.args, " "))

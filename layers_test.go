@@ -61,6 +61,7 @@ var layerOf = map[string]float64{
 	"policy_trust.go": 2.0, "mcp_trust.go": 4.2, "cmd_trust_show.go": 6.36, "cmd_trust.go": 6.37, "client_config.go": 3.0, "cmd_client_config.go": 6.3,
 	"mcp_challenge.go": 0.35, "mcp_oauth_find.go": 2.3, "mcp_oauth.go": 2.35, "vault_oauth.go": 1.2, "mcp_login.go": 4.45, "mcp_oauth_callback.go": 2.4,
 	"open_browser.go": 5.9, "cmd_login.go": 6.35,
+	"mcp_import.go": 5.95, "cmd_mcp_import.go": 6.35,
 	"main.go": 7,
 }
 

@@ -26,6 +26,9 @@ type registerOptions struct {
 
 	Moved []namedSecret // secrets that come in with the entry, which refers to them by these names
 
+	Later  bool // it is stored disabled, unchecked and without tools: its first start asks, and its tools wait to be granted
+	Agreed bool // a person was shown the question of this registration and said yes
+
 	// Waiting is told when the live check begins; what it gives is called when that ended. nil: nobody shows it.
 	Waiting func() (done func() bool)
 }
@@ -88,6 +91,7 @@ type registration struct {
 	entry, expanded serverEntry
 	Moved           []namedSecret
 	profile         string
+	later           bool
 	old             *serverRow
 	shown           string // what the person agrees to, without secrets
 	request         policyRequest
@@ -101,7 +105,7 @@ func (p registration) secrets() *redactor {
 // prepare checks an entry, expands it and lays out what is to be agreed to.
 func (b *mcpBridge) prepare(ctx context.Context, e serverEntry, o registerOptions) (registration, error) {
 	e = fixedPlace(e, b.cfg.Dir)
-	p := registration{entry: e, profile: o.Profile, Moved: o.Moved}
+	p := registration{entry: e, profile: o.Profile, Moved: o.Moved, later: o.Later}
 	if err := goodServerName(e.Name); err != nil {
 		return p, err
 	}
@@ -127,23 +131,30 @@ func (b *mcpBridge) prepare(ctx context.Context, e serverEntry, o registerOption
 	} else if len(rows) >= mcpMaxServers {
 		return p, fmt.Errorf("%w: %d are registered; tai mcp remove one first", errTooManyServers, len(rows))
 	}
-	if p.expanded, err = b.expand(ctx, e, p.Moved...); err != nil {
-		return p, err
-	}
-	shown, err := b.shownEntry(ctx, e, p.Moved...)
-	if err != nil {
-		return p, err
+	shown := maskedEntry(e)
+	if p.expanded = e; !o.Later { // else its references need no value yet
+		if p.expanded, err = b.expand(ctx, e, p.Moved...); err != nil {
+			return p, err
+		}
+		if shown, err = b.shownEntry(ctx, e, p.Moved...); err != nil {
+			return p, err
+		}
 	}
 	p.shown = shownText(shown, b.cfg.GOOS)
 	before := ""
 	if p.old != nil {
 		was, err := b.shownEntry(ctx, p.old.serverEntry)
-		if err != nil {
+		if o.Later {
+			was = maskedEntry(p.old.serverEntry)
+		} else if err != nil {
 			was = p.old.serverEntry // its references may have no value any more
 		}
 		before = shownText(was, b.cfg.GOOS)
 	}
 	p.request = b.startRequest(shown, p.profile, before, cmp.Or(o.Yes, "--yes"))
+	if p.request.Agreed = o.Agreed; o.Later {
+		p.request.Title = "import the server " + strconv.Quote(e.Name) + "? It is stored disabled; nothing is started or dialled now"
+	}
 	if p.request.Digest = o.Digest; o.Digest == "" {
 		if p.request.Digest, err = deedDigest("mcp_add", e); err != nil {
 			return p, err
@@ -167,6 +178,30 @@ func fixedPlace(e serverEntry, dir string) serverEntry {
 		e.Command = filepath.Join(cmp.Or(e.Cwd, dir), e.Command)
 	}
 	return e
+}
+
+// anchorEntry binds an entry whose command line names something in the folder dir to that folder, so that what was agreed to means the same
+// wherever tai runs later. It gives the note about it, "" where there is nothing to bind. A folder of its own is in dir too.
+func anchorEntry(e *serverEntry, dir string) string {
+	if e.Transport != "stdio" || dir == "" || filepath.IsAbs(e.Cwd) {
+		return ""
+	}
+	if e.Cwd != "" {
+		e.Cwd = filepath.Join(dir, e.Cwd)
+		return ""
+	}
+	for _, word := range slices.Concat([]string{e.Command}, e.Args) {
+		named := word == "." || word == ".." || strings.HasPrefix(word, "./") || strings.HasPrefix(word, "../")
+		if !named && (word == "" || filepath.IsAbs(word) || word[0] == '-' || word == e.Command) {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(dir, word)); err != nil && !named {
+			continue
+		}
+		e.Cwd = dir
+		return fmt.Sprintf("%s will run in %s, because %q is relative to it", visibleLine(e.Name), visibleLine(dir), visibleLine(word))
+	}
+	return ""
 }
 
 // deedDigest is the number of a deed that a person asked for by a command: the payload digest of what it is about.
@@ -201,7 +236,16 @@ func (b *mcpBridge) verifyAndStore(ctx context.Context, p registration) (registe
 	if p.entry.Enabled != nil && !*p.entry.Enabled {
 		r.Status = statusDisabled
 	}
-	list, err := b.look(ctx, p.expanded, b.tokens(p.expanded, p.profile))
+	var list toolList
+	var err error
+	if p.later {
+		r.Status, r.Warnings = statusDisabled, argumentSecrets(p.entry)
+		if _, err := b.expand(ctx, p.entry, p.Moved...); err != nil {
+			r.Warnings = append(r.Warnings, "it cannot be started yet: "+err.Error())
+		}
+	} else {
+		list, err = b.look(ctx, p.expanded, b.tokens(p.expanded, p.profile))
+	}
 	if he, ok := errors.AsType[*mcpHTTPError](err); ok && he.Status == 401 {
 		if ownCredential(p.entry) {
 			return r, &credentialsError{err}
@@ -221,7 +265,7 @@ func (b *mcpBridge) storeFound(ctx context.Context, p registration, list toolLis
 		return r, err
 	}
 	var rows []toolRow
-	if r.Status != statusLogin {
+	if r.Status != statusLogin && !p.later {
 		if rows, err = b.registerTools(ctx, v, p, list, &r); err != nil {
 			return r, err
 		}
@@ -230,7 +274,11 @@ func (b *mcpBridge) storeFound(ctx context.Context, p registration, list toolLis
 		return r, err
 	}
 	b.cfg.Changed()
-	if err := v.setSetting(ctx, shownSetting(p.entry.Name), sha256Hex([]byte(p.shown))); err != nil {
+	agreed := sha256Hex([]byte(p.shown))
+	if p.later {
+		agreed = "" // to store it was agreed to, and not to start it
+	}
+	if err := v.setSetting(ctx, shownSetting(p.entry.Name), agreed); err != nil {
 		return r, err
 	}
 	if err := v.setLogin(ctx, p.entry.Name, r.Status == statusLogin); err != nil {

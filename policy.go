@@ -59,6 +59,7 @@ type policyRequest struct {
 	Dir         string // the folder it starts in, absolute; "" is the root
 	Exact       bool   // a session grant covers only the same arguments
 	Person      bool   // the person's own words: tai mcp call, tai tools call, /call
+	Agreed      bool   // a person was shown this very question and said yes
 	Always      bool   // asks even for a person's words: the argv or URL of add, login, remove, grant
 	Outside     bool   // touches a path outside the root
 	Net         netTouch
@@ -409,6 +410,9 @@ func (p *policy) judgePrompt(r *policyRequest, call presetCall, unparsable bool)
 	exact.digest = r.Digest
 	if !r.Always && (p.grants[r.grant()] || p.grants[exact]) {
 		return allowed(ruleSession, false), ""
+	}
+	if r.Agreed {
+		return allowed(ruleConsent, false), ""
 	}
 	if p.cfg.Yes && (r.Always || r.Person) {
 		return allowed(ruleYes, false), ""

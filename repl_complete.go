@@ -181,6 +181,8 @@ func (c *replCompleter) named(ctx context.Context, path string, args []string) [
 		if first {
 			return c.stored(ctx, serverNames)
 		}
+	case "mcp import":
+		return importApps()
 	case "mcp call", "mcp check", "mcp grant":
 		if first {
 			return c.stored(ctx, serverNames)
