@@ -297,7 +297,7 @@ func (m *importing) list() {
 			printWrapped(w, "  "+visibleLine(m.redact(p)))
 		}
 		if j.Difference != "" {
-			printWrapped(w, "  stored otherwise (- stored, + there):\n    "+strings.ReplaceAll(visible(m.redact(strings.TrimSpace(j.Difference))), "\n", "\n    "))
+			printWrapped(w, "  stored otherwise (- stored, + there):\n    "+strings.ReplaceAll(visible(m.redact(strings.TrimRight(j.Difference, "\n"))), "\n", "\n    "))
 		}
 	}
 }
