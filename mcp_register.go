@@ -313,7 +313,11 @@ func (b *mcpBridge) registerTools(ctx context.Context, v *vault, p registration,
 		if err != nil {
 			return nil, err
 		}
-		if !login { // else none of its tools was ever seen
+		agreed, err := v.setting(ctx, shownSetting(p.entry.Name))
+		if err != nil && !errors.Is(err, errNotFound) {
+			return nil, err
+		}
+		if !login && agreed != "" { // else none of its tools was ever seen: it wanted a login, or was imported
 			rows, err := v.cachedTools(ctx, p.entry.Name)
 			if err != nil {
 				return nil, err
