@@ -325,6 +325,9 @@ func (m *importing) bring(ctx context.Context) error {
 		return nil
 	}
 	chosen, err := m.choose(ctx, open)
+	if err == nil && len(chosen) == 0 {
+		m.say([]string{"nothing was imported"}, "note")
+	}
 	if err != nil || len(chosen) == 0 {
 		return err
 	}
@@ -414,10 +417,13 @@ func (m *importing) ask(ctx context.Context, open []*foundJSON) (chosen []*found
 		if err != nil {
 			return nil, err
 		}
+		for _, o := range j.Origins {
+			q.Lines = append(q.Lines, consentLine{Label: "as it stands in", Name: o.App, Text: o.File, Exact: true})
+		}
 		q.Rule, q.Choices = "", []consentChoice{{choiceYes, "yes"}, {choiceNo, "no"}}
 		if rest := len(left) - 1; rest > 0 {
 			if !all && countNew(left)+countNew(chosen) <= m.doc.Room {
-				q.Choices = append(q.Choices, consentChoice{choiceAlways, fmt.Sprintf("yes to it and to all that follow (%d), but for those that are stored otherwise or dangerous", rest)})
+				q.Choices = append(q.Choices, consentChoice{choiceAlways, fmt.Sprintf("yes, and to the %d left too, but for dangerous and stored ones", rest)})
 			}
 			q.Choices = append(q.Choices, consentChoice{"q", "no, and no more questions"})
 		}

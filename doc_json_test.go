@@ -272,6 +272,7 @@ func docServers(t *testing.T, r *docRig, do func(int, string, ...string) string,
 	do(0, "", "tools", "digest", "file_read", `{"path":"x"}`)
 	docApprovals(r, do)
 	docTrust(do)
+	docImport(t, r, do)
 	do(0, "", "mcp", "disable", "web")
 	do(0, "", "mcp", "enable", "web")
 	do(0, "", "mcp", "remove", "web", "--yes")
@@ -316,6 +317,38 @@ func docTrust(do func(int, string, ...string) string) {
 	do(0, "", "mcp", "trust", "revoke", "--server", "fake", "--yes")
 	do(0, "", "mcp", "config")
 	do(0, "", "mcp", "config", "zed", "--http")
+}
+
+// docImport runs the import of servers of all states, from files of all states.
+func docImport(t *testing.T, r *docRig, do func(int, string, ...string) string) {
+	t.Helper()
+	write := func(name, text string) {
+		name = filepath.Join(r.home, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.env["USERPROFILE"] = r.home
+	write(".cursor/mcp.json", `{"mcpServers":{"off":{"command":"sudo","args":["x"],"env":{"A_TOKEN":"made-up-word-7f3a9c"},"cwd":"/tmp","disabled":true,"timeout":1,"args":["x"]},"bad":{"type":"sse"},
+		"net":{"url":"https://h.test/sse","headers":{"X":"y"}},"fake":{"command":"other"}}}`)
+	write(".claude.json", `{"mcpServers":{},"projects":{"/p":{"mcpServers":{"p":{"command":"p"}}}}}`)
+	write(".gemini/settings.json", "{")
+	write("elsewhere.json", "“")
+	if err := os.MkdirAll(filepath.Join(r.home, ".lmstudio"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(r.home, "elsewhere.json"), filepath.Join(r.home, ".lmstudio", "mcp.json")); err != nil {
+		t.Fatal(err)
+	}
+	write("elsewhere.json", `{“mcpServers”:{"l":{"command":"l"}}}`)
+	do(0, "", "mcp", "import", "--yes", "--move-secrets", "--server", "off", "--server", "net", "--server", "p")
+	do(0, "", "mcp", "import", "--dry-run")
+	for _, name := range []string{"off", "net", "p"} {
+		do(0, "", "mcp", "remove", name, "--yes")
+	}
 }
 
 // docModels runs the commands about models, with an endpoint that calls its tool only the first time.

@@ -153,7 +153,7 @@ func (b *mcpBridge) prepare(ctx context.Context, e serverEntry, o registerOption
 	}
 	p.request = b.startRequest(shown, p.profile, before, cmp.Or(o.Yes, "--yes"))
 	if p.request.Agreed = o.Agreed; o.Later {
-		p.request.Title = "import the server " + strconv.Quote(e.Name) + "? It is stored disabled; nothing is started or dialled now"
+		p.request.Title = "import the server " + strconv.Quote(e.Name) + ", disabled? Nothing is started."
 	}
 	if p.request.Digest = o.Digest; o.Digest == "" {
 		if p.request.Digest, err = deedDigest("mcp_add", e); err != nil {

@@ -93,6 +93,7 @@ func TestREPLCompletes(t *testing.T) {
 	check("/call file_read path=docs/", "sub/ two.md")
 	check("/help mcp nor", "/help mcp normalize")
 	check("/mcp normalize no", "/mcp normalize note.txt")
+	check("/mcp import lm", "/mcp import lm-studio")
 	check("/nothing x", "")
 	check("/call 'unbal", "")
 
