@@ -21,7 +21,9 @@ func importRig(t *testing.T, cursor string, more ...string) *cliRig {
 	return r
 }
 
-func cursorFile(entries ...string) string { return `{"mcpServers":{` + strings.Join(entries, ",") + `}}` }
+func cursorFile(entries ...string) string {
+	return `{"mcpServers":{` + strings.Join(entries, ",") + `}}`
+}
 
 // states gives name=state of each server in the document of a run.
 func (c cliRun) states() string {
