@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -48,7 +47,14 @@ func clientKeyNote(app string) func(clientDoor) []string {
 
 // clientApps are those that tai mcp config knows: the ones with a form to write.
 func clientApps() []clientApp {
-	return slices.DeleteFunc(knownApps(), func(a clientApp) bool { return a.entry == nil && a.Format == "json" })
+	all := knownApps()
+	out := all[:0]
+	for i := range all {
+		if all[i].entry != nil || all[i].Format == "toml" {
+			out = append(out, all[i])
+		}
+	}
+	return out
 }
 
 // knownApps are all, by their documentation of 2026. Claude Desktop as a package of Windows (MSIX) has its settings in a folder of the package.
@@ -91,7 +97,7 @@ func sameInHome(name string) [3]string {
 }
 
 // file is where the app's own settings lie on a system.
-func (a clientApp) file(goos string) string {
+func (a *clientApp) file(goos string) string {
 	switch goos {
 	case "darwin":
 		return a.Files[0]
@@ -119,7 +125,7 @@ func clientPath(path, goos string, env func(string) string) string {
 }
 
 // text is the entry to paste, with the way to it from the top of the file, and a line end.
-func (a clientApp) text(d clientDoor) (string, error) {
+func (a *clientApp) text(d clientDoor) (string, error) {
 	if a.Format == "toml" {
 		return codexText(d), nil
 	}

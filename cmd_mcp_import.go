@@ -12,7 +12,7 @@ import (
 )
 
 func mcpImportCommands() []command {
-	apps := importApps()
+	apps := appIDs(importApps())
 	return []command{{Path: "mcp import", Args: "[APP…]", Short: "bring in the servers that other apps on this machine have", Example: "tai mcp import cursor vscode --dry-run",
 		Long: "APP is one of\n  " + strings.Join(apps, ", ") + `
 where project stands for the workspace's own files. Without it all are read.
@@ -29,13 +29,12 @@ tai mcp add NAME checks it live and enables it, as --enable does at once.`,
 		Max: -1, Store: storeThere, Redacts: true, Run: cmdMCPImport}}
 }
 
-// importApps are the words that tai mcp import takes.
-func importApps() []string {
-	var ids []string
-	for _, a := range knownApps() {
-		ids = append(ids, a.ID)
+func appIDs(apps []clientApp) []string {
+	ids := make([]string, len(apps))
+	for i := range apps {
+		ids[i] = apps[i].ID
 	}
-	return append(ids, importProject)
+	return ids
 }
 
 // The states of a server that was found, before and after it was stored.
@@ -50,10 +49,10 @@ const (
 
 // importDoc is what tai mcp import --json prints. Room is how many more servers can be stored.
 type importDoc struct {
-	Error   *jsonFailure `json:"error,omitempty"`
-	Files   []importFile `json:"files"`
-	Servers []*foundJSON `json:"servers"`
-	Room    int          `json:"room"`
+	Error   *jsonFailure  `json:"error,omitempty"`
+	Files   []*importFile `json:"files"`
+	Servers []*foundJSON  `json:"servers"`
+	Room    int           `json:"room"`
 }
 
 // foundJSON is a server that was found. Of variables and headers it has the names, and secrets elsewhere are masked.
@@ -129,21 +128,23 @@ func cmdMCPImport(ctx context.Context, c *invocation) error {
 
 // apps gives the ids of the apps that were named.
 func (m *importing) apps() ([]string, error) {
+	known := importApps()
 	var out []string
+next:
 	for _, word := range m.args {
-		i := slices.IndexFunc(append(knownApps(), clientApp{ID: importProject}), func(a clientApp) bool {
-			return strings.EqualFold(a.ID, word) || strings.EqualFold(a.Title, word)
-		})
-		if i < 0 {
-			return nil, usageError("the apps are "+strings.Join(importApps(), ", ")+"; --server names a server", "no such app: %s", quoteClip(word))
+		for i := range known {
+			if a := &known[i]; strings.EqualFold(a.ID, word) || strings.EqualFold(a.Title, word) {
+				out = append(out, a.ID)
+				continue next
+			}
 		}
-		out = append(out, importApps()[i])
+		return nil, usageError("the apps are "+strings.Join(appIDs(known), ", ")+"; --server names a server", "no such app: %s", quoteClip(word))
 	}
 	return out, nil
 }
 
 // classify holds what was found against what is stored.
-func (m *importing) classify(ctx context.Context, found []importServer) error {
+func (m *importing) classify(ctx context.Context, found []*importServer) error {
 	rows, err := m.storedEntries(ctx)
 	if err != nil {
 		return err
@@ -176,15 +177,18 @@ func (m *importing) classify(ctx context.Context, found []importServer) error {
 			case row.Name == e.Name:
 				j.State, j.Difference = importDiffers, cmp.Or(diffText(shownText(maskedEntry(row), m.goos), shownText(shown, m.goos)), "only values of variables or headers differ")
 			case j.State == importNew && strings.HasPrefix(row.Name, e.Name+"-"+s.Origins[0].App):
-				if as := e; row.Name != "" {
-					if as.Name = row.Name; same(row, as) { // it came in beside another of its name
-						j.Name, j.State = row.Name, importStored
-					}
+				if same(row, renamed(e, row.Name)) { // it came in beside another of its name
+					j.Name, j.State = row.Name, importStored
 				}
 			}
 		}
 	}
 	return nil
+}
+
+func renamed(e serverEntry, name string) serverEntry {
+	e.Name = name
+	return e
 }
 
 // filled is an entry with what the vault has for its references, so that one whose secrets were moved equals what it was.
@@ -203,25 +207,33 @@ func (m *importing) filled(ctx context.Context, e serverEntry) serverEntry {
 // pick leaves the servers that --server names.
 func (m *importing) pick() error {
 	names := m.flags["server"]
+	if len(names) == 0 {
+		return nil
+	}
+	there, left := map[string]bool{}, []*foundJSON{}
+	for _, j := range m.doc.Servers {
+		if slices.Contains(names, j.Name) {
+			there[j.Name], left, m.missed = true, append(left, j), m.missed || j.State == importUnusable
+		}
+	}
 	for _, name := range names {
-		i := slices.IndexFunc(m.doc.Servers, func(j *foundJSON) bool { return j.Name == name })
-		if i < 0 {
+		if !there[name] {
 			return &cliError{Exit: exitFailed, Message: "no app has a server named " + quoteClip(name), Hint: "tai mcp import --dry-run lists them"}
 		}
-		m.missed = m.missed || m.doc.Servers[i].State == importUnusable
 	}
-	if len(names) > 0 {
-		m.doc.Servers = slices.DeleteFunc(m.doc.Servers, func(j *foundJSON) bool { return !slices.Contains(names, j.Name) })
-	}
+	m.doc.Servers = left
 	return nil
 }
 
 // tellFiles says on stderr which files could not be read, and what was said about the others.
 func (m *importing) tellFiles(apps []string) {
-	read, failed := 0, 0
+	read, failed, have := 0, 0, map[string]bool{}
 	for _, f := range m.doc.Files {
 		m.say(prefixed(f.Path+": ", f.Notes), "note")
 		m.say(prefixed(f.Path+": ", f.Warnings), "warning")
+		if f.Status != confMissing {
+			have[f.App], have[importProject] = true, have[importProject] || f.Project
+		}
 		switch f.Status {
 		case confFailed:
 			failed++
@@ -233,9 +245,7 @@ func (m *importing) tellFiles(apps []string) {
 	}
 	m.missed = m.missed || failed > 0 && read == 0
 	for _, id := range apps {
-		if !slices.ContainsFunc(m.doc.Files, func(f importFile) bool {
-			return f.Status != confMissing && (f.App == id || f.Project && id == importProject)
-		}) {
+		if !have[id] {
 			m.say([]string{id + ": no config was found"}, "note")
 		}
 	}
@@ -265,7 +275,12 @@ func (m *importing) list() {
 			what = j.Transport + "  " + what
 		}
 		printWrapped(w, visibleLine(j.Name)+"  "+j.State+"  "+visibleLine(what))
-		var from []string
+		var parts, from []string
+		add := func(label string, texts ...string) {
+			if text := strings.Join(texts, ", "); text != "" {
+				parts = append(parts, label+text)
+			}
+		}
 		for _, o := range j.Origins {
 			text := o.App + " " + tildePath(o.File, home)
 			if o.Folder != "" && o.Folder != m.root {
@@ -279,17 +294,12 @@ func (m *importing) list() {
 			}
 			from = append(from, text)
 		}
-		parts := []string{"from " + strings.Join(from, ", ")}
-		if j.Cwd != "" {
-			parts = append(parts, "in the folder "+tildePath(j.Cwd, home))
-		}
-		if len(j.Env) > 0 {
-			parts = append(parts, "with variables "+strings.Join(j.Env, ", "))
-		}
-		if len(j.Headers) > 0 {
-			parts = append(parts, "with headers "+strings.Join(j.Headers, ", "))
-		}
-		parts = append(append(parts, prefixed("! dangerous: ", j.Danger)...), prefixed("warning: ", j.Warnings)...)
+		add("from ", from...)
+		add("in the folder ", tildePath(j.Cwd, home))
+		add("with variables ", j.Env...)
+		add("with headers ", j.Headers...)
+		add("! dangerous: ", j.Danger...)
+		parts = append(parts, prefixed("warning: ", j.Warnings)...)
 		if m.given("server") {
 			parts = append(parts, prefixed("note: ", j.Notes)...)
 		}

@@ -51,7 +51,8 @@ type importFile struct {
 	Warnings []string `json:"warnings,omitempty"`
 
 	known bool // looked for by its full name
-	app   clientApp
+	any   bool // it names a server, usable or not
+	app   *clientApp
 }
 
 // importOrigin is where a server stands. Folder is that of the project it is for, "" for one of all.
@@ -74,21 +75,26 @@ type importServer struct {
 // importer gathers.
 type importer struct {
 	place   importPlace
-	files   []importFile
-	servers []importServer
+	files   []*importFile
+	servers []*importServer
+}
+
+// importApps are those whose configs are known, and last what stands for a project's own files.
+func importApps() []clientApp {
+	return append(knownApps(), clientApp{ID: importProject, Keys: serverMapKeys(), Projects: []string{"mcp.json"}})
 }
 
 // findImports reads the configs of the apps named (all, where none is; importProject for a project's own) and gives files and servers in the
 // order of the apps. A file that cannot be read is told of in its place and stops no other.
-func findImports(ctx context.Context, p importPlace, apps []string) ([]importFile, []importServer, error) {
+func findImports(ctx context.Context, p importPlace, apps []string) ([]*importFile, []*importServer, error) {
 	x := &importer{place: p}
 	for _, f := range p.candidates() {
 		if len(apps) == 0 || slices.Contains(apps, f.App) || f.Project && slices.Contains(apps, importProject) {
 			x.files = append(x.files, f)
 		}
 	}
-	for i := range x.files {
-		f := &x.files[i]
+	shown := x.files[:0]
+	for i, f := range x.files {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err
 		}
@@ -98,43 +104,46 @@ func findImports(ctx context.Context, p importPlace, apps []string) ([]importFil
 		} else if err := x.file(ctx, f, rep); err != nil {
 			f.Status, f.Reason = confFailed, maskShapes(err.Error())
 		}
-		f.Notes, f.Warnings = rep.notes, rep.warnings
+		if f.Notes, f.Warnings = rep.notes, rep.warnings; f.known || f.Status != confMissing {
+			shown = append(shown, f)
+		}
 	}
-	x.files = slices.DeleteFunc(x.files, func(f importFile) bool { return f.Status == confMissing && !f.known })
 	x.name()
-	return x.files, x.servers, nil
+	return shown, x.servers, nil
 }
 
 // candidates are all files that may hold servers, each once.
-func (p importPlace) candidates() []importFile {
-	var out []importFile
-	seen := map[string]bool{}
-	add := func(a clientApp, path string, project, known bool) {
-		if path = filepath.Clean(path); !seen[path] {
+func (p *importPlace) candidates() []*importFile {
+	var out []*importFile
+	seen := map[string]bool{"": true}
+	add := func(a *clientApp, path string, project, known bool) {
+		if !seen[path] {
 			seen[path] = true
-			out = append(out, importFile{App: a.ID, Path: path, Project: project, known: known, app: a})
+			out = append(out, &importFile{App: a.ID, Path: path, Project: project, known: known, app: a})
 		}
 	}
-	for _, a := range append(knownApps(), clientApp{ID: importProject, Keys: serverMapKeys(), Projects: []string{"mcp.json"}}) {
-		if own := p.path(a.file(p.GOOS)); own != "" {
-			if folder := p.Env(a.Home); a.Home != "" && folder != "" {
-				own = filepath.Join(folder, filepath.Base(own))
+	apps := importApps()
+	for i := range apps {
+		a := &apps[i]
+		own := p.path(a.file(p.GOOS))
+		if folder := p.Env(a.Home); own != "" && a.Home != "" && folder != "" {
+			own = filepath.Join(folder, filepath.Base(own))
+		}
+		add(a, own, false, true)
+		for _, pattern := range a.Beside {
+			if pattern[0] == '%' {
+				pattern = p.path(pattern)
+			} else if pattern = filepath.Join(filepath.Dir(own), pattern); own == "" {
+				continue
 			}
-			add(a, own, false, true)
-			for _, pattern := range a.Beside {
-				if pattern[0] != '%' {
-					pattern = filepath.Join(filepath.Dir(own), pattern)
-				}
-				for _, path := range expandStar(p.path(pattern)) {
-					add(a, path, false, false)
-				}
+			for _, path := range expandStar(pattern) {
+				add(a, path, false, false)
 			}
 		}
-		if a.Project != "" {
-			add(a, filepath.Join(p.Root, a.Project), true, false)
-		}
-		for _, name := range a.Projects {
-			add(a, filepath.Join(p.Root, name), true, false)
+		for _, name := range append([]string{a.Project}, a.Projects...) {
+			if name != "" {
+				add(a, filepath.Join(p.Root, name), true, false)
+			}
 		}
 	}
 	return out
@@ -142,7 +151,7 @@ func (p importPlace) candidates() []importFile {
 
 // path writes a path of the table out, "" where a folder of it is not known. On a system with other separators than the one it is for, it
 // follows the system it is on.
-func (p importPlace) path(path string) string {
+func (p *importPlace) path(path string) string {
 	path = clientPath(path, p.GOOS, p.Env)
 	if path == "" || path[0] == '~' || path[0] == '%' {
 		return ""
@@ -150,16 +159,13 @@ func (p importPlace) path(path string) string {
 	if p.GOOS == "windows" {
 		path = strings.ReplaceAll(path, `\`, string(filepath.Separator))
 	}
-	return path
+	return filepath.Clean(path)
 }
 
 // expandStar gives the paths that a pattern with one star, for a part of one name, stands for.
 func expandStar(pattern string) []string {
 	at := strings.LastIndexByte(pattern, '*')
-	switch {
-	case pattern == "": // of another system
-		return nil
-	case at < 0:
+	if at < 0 {
 		return []string{pattern}
 	}
 	dir, prefix := filepath.Split(pattern[:at])
@@ -210,7 +216,7 @@ func (x *importer) file(ctx context.Context, f *importFile, rep *confReport) err
 			}
 		}
 	}
-	if f.Status = confRead; f.Servers == 0 && err == nil && !slices.ContainsFunc(x.servers, func(s importServer) bool { return s.Origins[0].File == f.Path }) {
+	if f.Status = confRead; !f.any {
 		f.Status = confEmpty
 	}
 	return err
@@ -253,7 +259,7 @@ func (f *importFile) read(ctx context.Context, root string) ([]byte, error) {
 }
 
 // parse reads a config in the app's format: JSON as people write it, with comments, or TOML.
-func (a clientApp) parse(b []byte, rep *confReport) (confNode, error) {
+func (a *clientApp) parse(b []byte, rep *confReport) (confNode, error) {
 	text, wide, err := decodeText(b)
 	if err != nil || strings.TrimFunc(text, isBlank) == "" {
 		return confNode{}, err
@@ -284,27 +290,29 @@ func (x *importer) take(f *importFile, n confNode, folder string, rep *confRepor
 			return fmt.Errorf("%s must be an object, not %s", key, v.kind)
 		}
 	}
-	places := slices.DeleteFunc(topMaps(n), func(p confPlace) bool {
-		return !slices.Contains(f.app.Keys, p.path) || len(p.node.items) == 0
-	})
-	if len(places) == 0 {
-		return nil
-	}
-	b := newConfBuilder(x.place.GOOS, "import:"+f.App, "", rep)
+	var places []confPlace
 	sse := map[string]bool{}
-	for i := range places {
-		places[i].node = x.rewrite(f.app, places[i].node, folder)
-		for _, m := range places[i].node.items {
+	for _, p := range topMaps(n) {
+		if !slices.Contains(f.app.Keys, p.path) || len(p.node.items) == 0 {
+			continue
+		}
+		p.node = x.rewrite(f.app, p.node, folder)
+		places = append(places, p)
+		for _, m := range p.node.items {
 			_, typed := m.node.get("type")
 			_, address := m.node.get("url")
 			sse[m.key] = f.App == "gemini" && address && !typed
 		}
 	}
+	if len(places) == 0 {
+		return nil
+	}
+	b := newConfBuilder(x.place.GOOS, "import:"+f.App, "", rep)
 	if err := b.maps(places, readGate(n)); err != nil {
 		return err
 	}
 	for _, s := range b.slots {
-		if len(x.servers) >= importServersMax {
+		if f.any = true; len(x.servers) >= importServersMax {
 			return fmt.Errorf("no more than %d servers are read; name the apps", importServersMax)
 		}
 		x.add(f, s, folder, sse[s.name])
@@ -313,7 +321,7 @@ func (x *importer) take(f *importFile, n confNode, folder string, rep *confRepor
 }
 
 // rewrite puts in what the app itself would: the folders that an editor's variables stand for, and ${NAME} for the $NAME of Gemini CLI.
-func (x *importer) rewrite(a clientApp, n confNode, folder string) confNode {
+func (x *importer) rewrite(a *clientApp, n confNode, folder string) confNode {
 	separator := "/"
 	if x.place.GOOS == "windows" {
 		separator = `\`
@@ -331,8 +339,12 @@ func (x *importer) rewrite(a clientApp, n confNode, folder string) confNode {
 	case "zed":
 		n.items = slices.Clone(n.items)
 		for i := range n.items { // source says only that a person wrote it, or that an extension brought it
-			m := &n.items[i].node
-			m.items = slices.DeleteFunc(slices.Clone(m.items), func(k confMember) bool { return k.key == "source" })
+			n.items[i].node.items = slices.Clone(n.items[i].node.items)
+			for k := range n.items[i].node.items {
+				if m := &n.items[i].node.items[k]; m.key == "source" {
+					m.key = "description"
+				}
+			}
 		}
 	case "gemini":
 		bare := regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
@@ -360,7 +372,7 @@ func (x *importer) add(f *importFile, s confSlot, folder string, sse bool) {
 		origin.Name = s.place
 	}
 	if s.err != nil {
-		x.servers = append(x.servers, importServer{Entry: serverEntry{Name: origin.Name}, Origins: []importOrigin{origin}, Fault: maskShapes(s.err.Error())})
+		x.servers = append(x.servers, &importServer{Entry: serverEntry{Name: origin.Name}, Origins: []importOrigin{origin}, Fault: maskShapes(s.err.Error())})
 		return
 	}
 	e := s.entry
@@ -379,14 +391,13 @@ func (x *importer) add(f *importFile, s confSlot, folder string, sse bool) {
 		e = fixedPlace(e, folder)
 	}
 	f.Servers++
-	for i := range x.servers {
-		have := &x.servers[i]
+	for _, have := range x.servers {
 		if have.Fault == "" && have.Entry.Name == e.Name && sameImport(have.Entry, e) {
 			have.Origins = append(have.Origins, origin)
 			return
 		}
 	}
-	fresh := importServer{Entry: e, Origins: []importOrigin{origin}, Notes: s.rep.notes, Warnings: s.rep.warnings}
+	fresh := &importServer{Entry: e, Origins: []importOrigin{origin}, Notes: s.rep.notes, Warnings: s.rep.warnings}
 	if base := programName(e.Command); base == "tai" && len(e.Args) > 1 && e.Args[0] == "mcp" && e.Args[1] == "serve" {
 		fresh.Fault = "it is tai itself"
 	}
@@ -401,8 +412,7 @@ func sameImport(a, b serverEntry) bool {
 // name tells different servers of one name apart: the first keeps it, the app's id follows in the others, and a number where that is taken too.
 func (x *importer) name() {
 	taken := map[string]bool{}
-	for i := range x.servers {
-		s := &x.servers[i]
+	for _, s := range x.servers {
 		if s.Fault != "" {
 			continue
 		}

@@ -30,7 +30,7 @@ func importFixture(t *testing.T, goos string) (importPlace, string) {
 }
 
 // importLines writes down what was found, one line a file and a server, with the home folder as ~.
-func importLines(files []importFile, servers []importServer, home string) string {
+func importLines(files []*importFile, servers []*importServer, home string) string {
 	var b strings.Builder
 	for _, f := range files {
 		fmt.Fprintf(&b, "%s %s: %s %d %s\n", f.App, f.Path, f.Status, f.Servers, f.Reason)

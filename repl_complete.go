@@ -182,7 +182,7 @@ func (c *replCompleter) named(ctx context.Context, path string, args []string) [
 			return c.stored(ctx, serverNames)
 		}
 	case "mcp import":
-		return importApps()
+		return appIDs(importApps())
 	case "mcp call", "mcp check", "mcp grant":
 		if first {
 			return c.stored(ctx, serverNames)
