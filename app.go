@@ -68,6 +68,7 @@ type app struct {
 	rates  *rateLimiter // of the workspace
 	audit  *auditLog
 	bridge *mcpBridge
+	repos  *resolver
 	http   *http.Client
 	web    *webFetcher  // what tools fetch with
 	procs  *procManager // background commands
@@ -129,6 +130,7 @@ func openApp(out outside, flags map[string][]string, use storeUse, origin string
 		Vault: a.vault, Policy: a.policy, Trust: &trustSource{Dir: a.policyFolder(), Trusted: a.trustedFile}, Rates: a.rates, Audit: a.audit, Redact: a.redact, Mask: a.known.redactor, Env: a.lookupEnv, Environ: out.Environ, Dir: out.Dir, GOOS: out.GOOS,
 		Profile: a.profile, HTTP: a.http, Web: a.web, Taken: a.nativeName, Now: out.Now, Changed: a.known.changed,
 	})
+	a.repos = newResolver(resolverConfig{Web: a.web, Env: a.lookupEnv, Secret: a.namedSecret, Policy: a.policy, Audit: a.audit, Now: out.Now, GOOS: a.goos, Fork: a.forkReader})
 	return a, nil
 }
 

@@ -65,6 +65,11 @@ func (a *app) agentScope() agentScope {
 	return agentScope{host: a.agents, box: a.toolbox, servers: a.serversOf}
 }
 
+// forkReader has a sub-agent that can only fetch pages carry out a strict brief.
+func (a *app) forkReader(ctx context.Context, c toolCall, brief string, steps int) (string, error) {
+	return a.agentScope().fork(ctx, c, brief, steps, "http_get")
+}
+
 // serversOf gives the servers that a profile has enabled, or errNotFound.
 func (a *app) serversOf(ctx context.Context, profile string) ([]string, error) {
 	v, err := a.vault(ctx)

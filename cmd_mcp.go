@@ -26,6 +26,7 @@ func mcpCommands() []command {
   a file that holds one             tai mcp add claude_desktop_config.json
   - for standard input              tai mcp add - < mcp.json
   a URL                             tai mcp add https://mcp.example.com/mcp
+  a GitHub repository               tai mcp add https://github.com/OWNER/REPOSITORY
   a run line as in a README         tai mcp add npx -y some-mcp-server
   a stored name                     tai mcp add files
 
@@ -72,7 +73,7 @@ func cmdMCPAdd(ctx context.Context, c *invocation) error {
 	out := addedDoc{Servers: []addedJSON{}, Notes: orEmpty(res.Notes), Warnings: orEmpty(res.Warnings)}
 	var failed error
 	for i, e := range res.Servers {
-		r, err := c.addServer(ctx, e, registerOptions{Profile: c.profileWord(), Yes: "--yes", Moved: secrets[i]})
+		r, err := c.addServer(ctx, e, registerOptions{Profile: c.profileWord(), Yes: "--yes", Moved: secrets[i], Found: res.Found, Doubt: res.Doubt})
 		if err == nil {
 			out.Servers = append(out.Servers, addedJSONOf(r))
 			if !c.json {
@@ -207,22 +208,24 @@ func countText(total int, count map[toolState]int) string {
 }
 
 // readSource finds out what the words of tai mcp add mean.
-func readSource(ctx context.Context, c *invocation) (normalizeResult, error) {
+func readSource(ctx context.Context, c *invocation) (resolved, error) {
+	var res resolved
 	o := normalizeOptions{OS: c.goos, Name: c.flag("name")}
 	rows, err := c.storedEntries(ctx)
 	if err != nil {
-		return normalizeResult{}, err
+		return res, err
 	}
 	o.Stored = rows
 	args := c.args
 	if c.dash {
-		return commandSource(args, c.rest, o)
+		res.normalizeResult, err = commandSource(args, c.rest, o)
+		return res, err
 	}
-	if len(args) == 2 && o.Name == "" && isAddress(args[1]) {
+	if len(args) == 2 && o.Name == "" && (isAddress(args[1]) || c.isRepository(args[1])) {
 		o.Name, args = args[0], args[1:]
 	}
 	if len(args) == 0 {
-		return normalizeResult{}, usageError("tai mcp add --help shows the forms", "nothing to add")
+		return res, usageError("tai mcp add --help shows the forms", "nothing to add")
 	}
 	text := []byte(args[0])
 	if len(args) > 1 {
@@ -231,12 +234,24 @@ func readSource(ctx context.Context, c *invocation) (normalizeResult, error) {
 			words[i] = quoteWord(a)
 		}
 		text = []byte(strings.Join(words, " "))
+	} else if c.isRepository(args[0]) {
+		text = []byte(args[0])
 	} else if text, err = sourceText(ctx, args[0], c.stdin, rows); err != nil {
-		return normalizeResult{}, err
+		return res, err
 	}
-	res, err := normalize(text, o)
+	link, ok, err := c.repos.link(string(text), rows)
+	switch {
+	case err != nil:
+		return res, &cliError{Exit: exitUsage, Message: err.Error(), err: err}
+	case ok:
+		res, err = c.repos.resolve(ctx, resolveOrder{Link: link, Call: toolCall{Person: true, Origin: c.origin}, Name: o.Name, Yes: "--yes", Tell: c.stepLine()})
+	default:
+		if res.normalizeResult, err = normalize(text, o); err != nil {
+			err = &cliError{Exit: exitUsage, Message: err.Error(), Hint: "tai mcp normalize shows how a config is read", err: err}
+		}
+	}
 	if err != nil {
-		return res, &cliError{Exit: exitUsage, Message: err.Error(), Hint: sourceHint(err), err: err}
+		return res, err
 	}
 	if o.Name != "" && len(res.Servers) == 1 {
 		res.Servers[0].Name = o.Name
@@ -244,11 +259,17 @@ func readSource(ctx context.Context, c *invocation) (normalizeResult, error) {
 	return res, nil
 }
 
-func sourceHint(err error) string {
-	if strings.Contains(err.Error(), "GitHub") {
-		return "not yet: paste the config or the run line from the repository's README, or name the package: tai mcp add NAME -- npx -y PACKAGE"
+func (c *invocation) isRepository(word string) bool {
+	_, ok, err := c.repos.link(word, nil)
+	return ok && err == nil
+}
+
+// stepLine shows on a terminal how far a long command is.
+func (c *invocation) stepLine() func(string) {
+	if !c.errTerminal || c.json {
+		return nil
 	}
-	return "tai mcp normalize shows how a config is read"
+	return func(line string) { fmt.Fprintln(c.stderr, "tai: "+visibleLine(c.redact(line))) }
 }
 
 // commandSource is the form NAME -- COMMAND ARGS…: the words are taken as they are, none is split.
@@ -572,7 +593,11 @@ func cmdMCPNormalize(ctx context.Context, c *invocation) error {
 	}
 	res, err := normalize(text, o)
 	if err != nil {
-		return &cliError{Exit: exitUsage, Message: err.Error(), err: err}
+		ce := &cliError{Exit: exitUsage, Message: err.Error(), err: err}
+		if c.isRepository(string(text)) {
+			ce.Hint = "tai mcp add reads the repository, shows what it found and asks"
+		}
+		return ce
 	}
 	if c.json {
 		return writeJSON(c.stdout, struct {

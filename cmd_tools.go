@@ -58,7 +58,7 @@ func (a *app) nativeTools() ([]tool, error) {
 	tools = append(tools, auditTools(w, a.auditFolders(), a.out.Now, a)...)
 	tools = append(tools, usageTools(a.usageSource())...)
 	tools = append(tools, subagentTools(a.agentScope())...)
-	return append(tools, mcpTools(a.bridge, a.goos, a.loginFace())...), nil
+	return append(tools, mcpTools(a.bridge, a.repos, a.goos, a.loginFace())...), nil
 }
 
 // ownTools are those about the run itself and what the vault keeps for it.

@@ -621,6 +621,9 @@ func TestDocEnvironment(t *testing.T) {
 		findEndpoint(get)
 		localServers(get)
 		newProxyRules(get)
+		look := func(name string) (string, bool) { return get(name), true }
+		newGitHubBase(look)
+		githubEnvToken(look)
 	}
 	probe("")
 	for n := 0; n != len(asked); {

@@ -62,6 +62,7 @@ var layerOf = map[string]float64{
 	"mcp_challenge.go": 0.35, "mcp_oauth_find.go": 2.3, "mcp_oauth.go": 2.35, "vault_oauth.go": 1.2, "mcp_login.go": 4.45, "mcp_oauth_callback.go": 2.4,
 	"open_browser.go": 5.9, "cmd_login.go": 6.35,
 	"mcp_import.go": 5.95, "cmd_mcp_import.go": 6.35,
+	"github_link.go": 0.1, "github_api.go": 2.3, "resolve_entries.go": 3.5, "resolve_answer.go": 3.6, "mcp_resolve.go": 4.5,
 	"main.go": 7,
 }
 

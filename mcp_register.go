@@ -24,6 +24,9 @@ type registerOptions struct {
 	Digest  string // of the mcp_add call that it is, "" for a command
 	Yes     string // what answers the question in its place, for the refusal's hint
 
+	Found string // where the entry was found, if not in what the person pasted
+	Doubt string // why a person should look at it twice
+
 	Moved []namedSecret // secrets that come in with the entry, which refers to them by these names
 
 	Later  bool // it is stored disabled, unchecked and without tools: its first start asks, and its tools wait to be granted
@@ -154,6 +157,12 @@ func (b *mcpBridge) prepare(ctx context.Context, e serverEntry, o registerOption
 	p.request = b.startRequest(shown, p.profile, before, cmp.Or(o.Yes, "--yes"))
 	if p.request.Agreed = o.Agreed; o.Later {
 		p.request.Title = "import the server " + strconv.Quote(e.Name) + ", disabled? Nothing is started."
+	}
+	if o.Found != "" {
+		p.request.Lines = append(p.request.Lines, consentLine{Label: "found in", Text: o.Found, Exact: true, Quoted: true})
+	}
+	if o.Doubt != "" {
+		p.request.Danger = append(p.request.Danger, o.Doubt)
 	}
 	if p.request.Digest = o.Digest; o.Digest == "" {
 		if p.request.Digest, err = deedDigest("mcp_add", e); err != nil {

@@ -41,6 +41,9 @@ const (
 	mcpMaxSessions    = 1000               // served sessions at a time; then the longest idle one goes
 	mcpOauthTimeout   = 300 * time.Second  // a login waits so long for the answer in the browser
 	mcpChatTimeout    = 600 * time.Second  // one served turn of chat, its wait for the turn before it included
+
+	mcpResolverTimeout = 300 * time.Second // the sub-agent of one GitHub repository
+	mcpResolverSteps   = 12                // replies of its model
 )
 
 // Method names.

@@ -14,6 +14,7 @@ import (
 // mcpToolset is what the mcp_* tools work with.
 type mcpToolset struct {
 	bridge *mcpBridge
+	repos  *resolver
 	goos   string
 	face   func() loginFace
 }
@@ -26,8 +27,8 @@ type loginFace interface {
 }
 
 // mcpTools declares the tools. face is nil where no person sits; over MCP none ever does.
-func mcpTools(b *mcpBridge, goos string, face func() loginFace) []tool {
-	s := mcpToolset{b, goos, face}
+func mcpTools(b *mcpBridge, r *resolver, goos string, face func() loginFace) []tool {
+	s := mcpToolset{b, r, goos, face}
 	object := func(required, properties string) json.RawMessage {
 		return json.RawMessage(`{"type":"object","additionalProperties":false,"required":[` + required + `],"properties":{` + properties + `}}`)
 	}
@@ -35,8 +36,8 @@ func mcpTools(b *mcpBridge, goos string, face func() loginFace) []tool {
 	profile := `"profile":{"type":"string","minLength":1,"maxLength":64,"description":"The profile (default: the current one)."}`
 	tools := []tool{
 		{Name: "mcp_add", Family: "mcp", Core: true, Hints: toolHints{Destructive: true},
-			Description: "Bring an MCP server in from a pasted config, a run line, a URL or a stored name: shows what will run and asks, checks it live, stores and enables it, and gives its tools.",
-			Schema:      object(`"source"`, `"source":{"type":"string","minLength":1,"maxLength":1048576,"description":"JSON or TOML config text, a run line such as npx -y PACKAGE, a URL, or a stored name."},"name":{"type":"string","minLength":1,"maxLength":128,"description":"The server's name, for a source that has none."},`+profile),
+			Description: "Bring an MCP server in from a pasted config, a run line, a URL, a GitHub repository or a stored name: shows what will run and asks, checks it live, stores and enables it, and gives its tools.",
+			Schema:      object(`"source"`, `"source":{"type":"string","minLength":1,"maxLength":1048576,"description":"JSON or TOML config text, a run line such as npx -y PACKAGE, a URL, a GitHub address, or a stored name."},"name":{"type":"string","minLength":1,"maxLength":128,"description":"The server's name, for a source that has none."},`+profile),
 			own:         true, judge: alwaysAsked, run: s.add},
 		{Name: "mcp_list", Family: "mcp", Core: true, Hints: toolHints{ReadOnly: true, Idempotent: true},
 			Description: "List the stored MCP servers with transport, profiles, tool counts and pin state.",
@@ -68,8 +69,11 @@ func mcpTools(b *mcpBridge, goos string, face func() loginFace) []tool {
 func hintsForModel(run func(context.Context, toolCall) (toolResult, error)) func(context.Context, toolCall) (toolResult, error) {
 	return func(ctx context.Context, c toolCall) (toolResult, error) {
 		r, err := run(ctx, c)
+		var hinted *hintedError
 		switch {
 		case err == nil || r.Hint != "":
+		case errors.As(err, &hinted):
+			r.Hint = hinted.Hint
 		case errors.Is(err, errServerUnknown):
 			r.Hint = "mcp_list shows the names"
 		case errors.Is(err, errNoSuchTool):
@@ -107,7 +111,7 @@ func (s mcpToolset) add(ctx context.Context, c toolCall) (toolResult, error) {
 	for _, r := range rows {
 		o.Stored = append(o.Stored, r.serverEntry)
 	}
-	res, err := normalize([]byte(args.Source), o)
+	res, err := s.source(ctx, c, args.Source, o)
 	if err != nil {
 		return toolResult{}, err
 	}
@@ -124,7 +128,7 @@ func (s mcpToolset) add(ctx context.Context, c toolCall) (toolResult, error) {
 		fmt.Fprintf(&text, "note: %s\n", line)
 	}
 	for _, e := range res.Servers {
-		r, err := s.bridge.register(ctx, e, registerOptions{Profile: args.Profile, Parent: c.Parent, Digest: digest, Yes: "--auto"})
+		r, err := s.bridge.register(ctx, e, registerOptions{Profile: args.Profile, Parent: c.Parent, Digest: digest, Yes: "--auto", Found: res.Found, Doubt: res.Doubt})
 		if re, ok := errors.AsType[*refusedError](err); ok {
 			out.IsError, out.Rule, out.Hint = true, re.Rule, re.Hint
 		}
@@ -172,6 +176,23 @@ func (s mcpToolset) login(ctx context.Context, c toolCall) (toolResult, error) {
 		return toolResult{}, err
 	}
 	return toolResult{Text: "logged in\n" + r.forModel(), Anew: true}, nil
+}
+
+// source reads what is to be added: a GitHub repository through the resolver, all else by itself.
+func (s mcpToolset) source(ctx context.Context, c toolCall, source string, o normalizeOptions) (res resolved, err error) {
+	link, ok, err := s.repos.link(source, o.Stored)
+	switch {
+	case err != nil:
+		return res, err
+	case !ok:
+		res.normalizeResult, err = normalize([]byte(source), o)
+		return res, err
+	}
+	order := resolveOrder{Link: link, Call: c, Name: o.Name, Yes: "--auto"}
+	if c.Turn != nil {
+		order.Tell = c.Turn.Tell
+	}
+	return s.repos.resolve(ctx, order)
 }
 
 func (s mcpToolset) list(ctx context.Context, _ toolCall) (toolResult, error) {
