@@ -128,7 +128,7 @@ func TestCLIAddUnusable(t *testing.T) {
 		words []string
 		texts []string
 	}{
-		{[]string{"https://github.com/owner/some-mcp-server"}, []string{"GitHub", "hint: not yet: ", "tai mcp add NAME -- "}},
+		{[]string{"https://github.com/owner"}, []string{"names no repository", "https://github.com/OWNER/REPOSITORY"}},
 		{[]string{"no-such-file.json"}, []string{"no such file: no-such-file.json"}},
 		{[]string{"./none"}, []string{"no such file"}},
 		{[]string{"{"}, []string{"hint: tai mcp normalize"}},

@@ -54,7 +54,7 @@ func parseGitHubLink(word string, hosts ...string) (l githubLink, ok bool, err e
 	}
 	var parts []string
 	for part := range strings.SplitSeq(path, "/") {
-		if part, err = url.PathUnescape(part); err != nil || part == "." || part == ".." || strings.ContainsAny(part, "\\\x00") {
+		if part, err = url.PathUnescape(part); err != nil || part == "." || part == ".." || strings.ContainsAny(part, "/\\\x00") {
 			return l, true, errors.New("the address of the repository holds a part that is none")
 		}
 		if part != "" {

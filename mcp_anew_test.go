@@ -12,7 +12,7 @@ func TestMCPToolsOfferAnew(t *testing.T) {
 	t.Parallel()
 	f := newFakeHTTP(t)
 	r := newBridgeRig(t, modePrompt, "y")
-	box := newToolsBox(t, modeDanger, nil, mcpTools(r.mcpBridge, nil, "linux", nil)...)
+	box := newToolsBox(t, modeDanger, nil, mcpTools(r.mcpBridge, newResolver(resolverConfig{Env: r.cfg.Env}), "linux", nil)...)
 	for _, tc := range []struct {
 		name, args  string
 		anew, fails bool

@@ -426,17 +426,17 @@ func readmeOf(items []githubItem) string {
 
 // fromFork is the second pass. A failure names both.
 func (r *resolver) fromFork(ctx context.Context, o resolveOrder, x *repoReading) (*repoFound, error) {
-	fail := func(why string, err error, hint string) error {
+	fail := func(why, hint string) error {
 		said := brief(strings.Join(x.said, "; "), resolveSaidMax)
 		if said == "" {
 			said = "none of " + strings.Join(resolveFiles(), ", ") + " and README is there"
 		}
 		text := fmt.Sprintf("no entry was found. Pass 1, its files: %s. Pass 2, the sub-agent: %s", said, why)
-		return &hintedError{&resolveFault{text, err}, hint}
+		return &hintedError{errors.New(text), hint}
 	}
 	byHand := "paste the command line or the configuration that its documentation shows: tai mcp add NAME -- COMMAND ARGS…"
 	if r.cfg.Fork == nil {
-		return nil, fail("it is not possible here", nil, byHand)
+		return nil, fail("it is not possible here", byHand)
 	}
 	if slices.Contains(x.names, "pyproject.toml") {
 		if _, _, err := x.readFile(ctx, "pyproject.toml"); err != nil {
@@ -454,23 +454,13 @@ func (r *resolver) fromFork(ctx context.Context, o resolveOrder, x *repoReading)
 	case errors.Is(err, context.Canceled) || errors.Is(ctx.Err(), context.Canceled):
 		return nil, errors.Join(context.Canceled, err)
 	case errors.Is(err, errNoModel):
-		return nil, fail("it is not possible without a model ("+visibleLine(err.Error())+")", err, byHand+"; or tai model set names a model that can look further")
+		return nil, fail("it is not possible without a model ("+visibleLine(err.Error())+")", byHand+"; or tai model set names a model that can look further")
 	case err != nil:
-		return nil, fail(visibleLine(clip(err.Error(), resolveSaidMax)), err, byHand)
+		return nil, fail(visibleLine(clip(err.Error(), resolveSaidMax)), byHand)
 	}
 	e, err := resolveAnswer(answer, o.Name, x.link.Name, x.goos)
 	if err != nil {
-		return nil, fail(err.Error(), nil, byHand)
+		return nil, fail(err.Error(), byHand)
 	}
 	return &repoFound{repoEntry{serverEntry: e}, "the answer of a sub-agent that read the files", x.words.owns(e), nil}, nil
 }
-
-// resolveFault is a failure of both passes; err is what kept the second from its end.
-type resolveFault struct {
-	text string
-	err  error
-}
-
-func (e *resolveFault) Error() string { return e.text }
-
-func (e *resolveFault) Unwrap() error { return e.err }

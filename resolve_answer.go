@@ -42,9 +42,8 @@ Rules:
 	all := resolveBriefAll
 	for _, f := range files {
 		text := brief(visible(f.Text), min(resolveBriefFile, all))
-		all -= len(text)
-		if text == "" {
-			continue
+		if all -= len(text); all <= 0 {
+			break
 		}
 		mark := "file-" + sha256Hex([]byte(f.Text))[:12]
 		fmt.Fprintf(&b, "\n%s, %d bytes, between the marks:\n<%s>\n%s\n</%s>\n", visibleLine(f.Path), len(f.Text), mark, text, mark)

@@ -112,6 +112,9 @@ func (s mcpToolset) add(ctx context.Context, c toolCall) (toolResult, error) {
 		o.Stored = append(o.Stored, r.serverEntry)
 	}
 	res, err := s.source(ctx, c, args.Source, o)
+	if re, ok := errors.AsType[*refusedError](err); ok {
+		return refused(re.Rule, re.Reason, re.Hint), nil
+	}
 	if err != nil {
 		return toolResult{}, err
 	}
