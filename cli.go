@@ -106,7 +106,7 @@ func parseWords(words []string, specs []flagSpec) (args, rest []string, dash boo
 		case !inline && spec.Value != "" && !spec.takes(words[i+1:]):
 			value = ""
 		case spec.Value != "" && !inline && i+1 >= len(words):
-			return nil, nil, false, nil, usageError("", "flag %s needs %s", spec.dashed(), spec.Value)
+			return nil, nil, false, nil, usageError(spec.dashed()+" "+spec.Value+": "+spec.Help, "flag %s needs %s", spec.dashed(), spec.Value)
 		case spec.Value != "" && !inline && isFlag(words[i+1], specs):
 			return nil, nil, false, nil, usageError(spec.dashed()+"="+words[i+1]+" if that is meant", "flag %s needs %s, and %s is a flag", spec.dashed(), spec.Value, visibleLine(words[i+1]))
 		case spec.Value != "" && !inline:
@@ -132,7 +132,7 @@ func isFlag(word string, specs []flagSpec) bool {
 // nearest suggests the flag that a wrong one may have meant.
 func nearest(name string, specs []flagSpec) string {
 	for _, s := range specs {
-		if len(name) > 2 && (strings.HasPrefix(s.Name, name) || strings.HasPrefix(name, s.Name)) {
+		if len(name) > 2 && len(s.Name) > 1 && (strings.HasPrefix(s.Name, name) || strings.HasPrefix(name, s.Name) || strings.HasSuffix(s.Name, "-"+name) || strings.HasSuffix(name, "-"+s.Name)) {
 			return "did you mean --" + s.Name + "?"
 		}
 	}

@@ -235,6 +235,18 @@ func TestCLIUsage(t *testing.T) {
 		texts []string
 	}{
 		{[]string{"mcp"}, []string{"tai mcp needs a command", "hint: tai mcp add | list"}},
+		{[]string{"mcp", "trust"}, []string{"tai mcp trust needs a command", "hint: tai mcp trust list | inspect | allow"}},
+		{[]string{"mcp", "trust", "bogus"}, []string{"no such command: mcp trust bogus", "hint: tai mcp trust list"}},
+		{[]string{"mcp", "server"}, []string{"no such command: mcp server", "hint: did you mean tai mcp serve?"}},
+		{[]string{"serve", "mcp"}, []string{"no such command: serve", "hint: tai mcp serve"}},
+		{[]string{"mcp", "serve", "--mode", "allow"}, []string{"unknown flag --mode", "hint: did you mean --permission-mode?"}},
+		{[]string{"mcp", "serve", "--mcp-port", "1"}, []string{"unknown flag --mcp-port", "hint: did you mean --port?"}},
+		{[]string{"--serve-mcp"}, []string{"--serve-mcp needs KEY", "env:NAME or file:PATH"}},
+		{[]string{"--serve-mcp", "env:K", "--port", "1"}, []string{"unknown flag --port", "hint: did you mean --mcp-port?"}},
+		{[]string{"--mcp-port", "1"}, []string{"--mcp-port is for --serve-mcp", "hint: tai --serve-mcp KEY"}},
+		{[]string{"--mcp-bind", "::1", "go on"}, []string{"--mcp-bind is for --serve-mcp"}},
+		{[]string{"--serve-mcp", "env:K", "go on"}, []string{"a prompt stands beside --serve-mcp"}},
+		{[]string{"--serve-mcp", "env:K", "-p"}, []string{"-p is for the prompt"}},
 		{[]string{"secret", "show", "X"}, []string{"no such command: secret show", "hint: no command prints a value"}},
 		{[]string{"vault", "restore", "x.db"}, []string{"no such command: vault restore", "tai help vault backup"}},
 		{[]string{"secrets", "list"}, []string{"no such command: secrets", "hint: did you mean tai secret?"}},
@@ -281,6 +293,11 @@ func TestCLIUsage(t *testing.T) {
 		}
 		if !slices.Contains(tc.words, "--") {
 			r.tai(append(slices.Clone(tc.words), "--json")...).failsJSON(exitUsage)
+		}
+	}
+	for _, help := range []string{"--help", "-h"} {
+		if out := r.tai("mcp", "trust", help).ok(); !strings.Contains(out, "tai mcp trust allow") || strings.Contains(out, "tai mcp add") {
+			t.Errorf("mcp trust %s gives %q", help, out)
 		}
 	}
 	// What stands after -- is another program's: its --json asks nothing of tai.

@@ -111,10 +111,13 @@ func TestCLIClientConfig(t *testing.T) {
 	got.done(string(appendJSONString(nil, exe)), `"serve"`, string(appendJSONString(nil, root)))
 	got.errHas("for Cursor, in "+filepath.Join(r.dir, ".cursor/mcp.json"), "or .cursor/mcp.json in a project")
 	res, err := normalize([]byte(got.out), normalizeOptions{OS: "linux"})
-	if err != nil || len(res.Servers) != 1 || res.Servers[0].Command != exe || !slices.Equal(res.Servers[0].Args, []string{"mcp", "serve", "--root", root}) {
+	if err != nil || len(res.Servers) != 1 || res.Servers[0].Command != exe || !slices.Equal(res.Servers[0].Args, []string{"mcp", "serve", "--root", root, "--home", r.home}) { // as TAI_HOME of this shell says
 		t.Errorf("%+v, %v", res.Servers, err)
 	}
 	r.tai("mcp", "config", "codex", "--mode", "read-only").done("--permission-mode", "read-only")
+	r.tai("mcp", "config", "codex", "--permission-mode", "read-only").done(`"--permission-mode", "read-only"`)
+	r.tai("mcp", "config", "codex", "--yolo").done(`"--permission-mode", "danger-full-access"`)
+	r.tai("mcp", "config", "codex", "--profile", "default").done(`"--profile", "default"`)
 	doc := r.tai("--json", "mcp", "config", "gemini", "--http", "--key", "MY_KEY", "--name", "here")
 	doc.ok()
 	if got := cliJSON[struct{ Apps []clientJSON }](doc).Apps[0]; got.App != "gemini" || got.Format != "json" || !strings.Contains(got.Entry, "Bearer ${MY_KEY}") || !strings.Contains(got.Entry, `"here"`) || !strings.Contains(got.Entry, `"http://127.0.0.1:8765/mcp"`) || len(got.Notes) != 1 {
@@ -129,7 +132,7 @@ func TestCLIClientConfig(t *testing.T) {
 		words []string
 		text  string
 	}{
-		{[]string{"emacs"}, "no such app"}, {[]string{"zed", "--url", "ftp://x"}, "no http or https address"}, {[]string{"zed", "--url", "http://u:p@h/mcp"}, "no http or https address"},
+		{[]string{"emacs"}, "claude-desktop, claude-code"}, {[]string{"zed", "--mode", "prompt", "--auto"}, "exclude"}, {[]string{"zed", "--http", "--auto"}, "is for the tai that the app starts"}, {[]string{"zed", "--url", "ftp://x"}, "no http or https address"}, {[]string{"zed", "--url", "http://u:p@h/mcp"}, "no http or https address"},
 		{[]string{"zed", "--key", "K"}, "--http"}, {[]string{"zed", "--http", "--key", "not a name"}, "no name of a variable"}, {[]string{"zed", "--http", "--mode", "prompt"}, "--mode"},
 		{[]string{"zed", "--mode", "workspace-write"}, "workspace-write"}, {[]string{"zed", "--name", "a\nb"}, "--name"},
 	} {

@@ -14,13 +14,16 @@ import (
 // clientEntryName is what tai is called in another app unless --name says otherwise.
 const clientEntryName = "tai"
 
-func clientConfigCommands() []command {
-	var ids []string
+func clientAppIDs() (ids []string) {
 	for _, a := range clientApps() {
 		ids = append(ids, a.ID)
 	}
+	return ids
+}
+
+func clientConfigCommands() []command {
 	return []command{{Path: "mcp config", Args: "[APP]", Short: "print the entry with which another app uses tai as a server", Example: "tai mcp config cursor --root .",
-		Long: "APP is one of\n  " + strings.Join(ids, ", ") + "\nWithout it they are listed with their files. The entry starts tai mcp serve in\nthe workspace; with --http it reaches a tai --serve-mcp that runs already, and\nthe key stands in it as a reference wherever the app takes one.",
+		Long: "APP is one of\n  " + strings.Join(clientAppIDs(), ", ") + "\nWithout it they are listed with their files. The entry starts tai mcp serve in\nthe workspace; with --http it reaches a tai --serve-mcp that runs already, and\nthe key stands in it as a reference wherever the app takes one.",
 		Flags: []flagSpec{{Name: "http", Help: "for a tai --serve-mcp that runs already"}, {Name: "url", Value: "URL", Help: fmt.Sprintf("where it is reached (default: http://%s:%d%s); means --http", mcpDefaultBind, mcpDefaultPort, mcpPath)},
 			{Name: "key", Value: "NAME", Help: "the variable that holds the key (default: " + serveKeyName + ")"}, {Name: "name", Value: "NAME", Help: "what tai is called there (default: " + clientEntryName + ")"},
 			{Name: "mode", Value: "MODE", Help: "the permission mode that the started tai serves in"}}, Max: 1, Run: cmdClientConfig}}
@@ -56,7 +59,7 @@ func cmdClientConfig(_ context.Context, c *invocation) error {
 		return strings.EqualFold(a.ID, c.args[0]) || strings.EqualFold(a.Title, c.args[0])
 	})
 	if i < 0 {
-		return usageError("tai mcp config lists the apps", "no such app: %s", quoteClip(c.args[0]))
+		return usageError("it is one of "+orList(clientAppIDs()), "no such app: %s", quoteClip(c.args[0]))
 	}
 	d, err := c.clientDoor()
 	if err != nil {
@@ -99,9 +102,13 @@ func (c *invocation) clientDoor() (d clientDoor, err error) {
 			return d, usageError("", "--name %s: %v", quoteClip(d.Name), goodServerName(d.Name))
 		}
 	}
+	mode, err := c.doorMode()
+	if err != nil {
+		return d, err
+	}
 	if c.given("http") || c.given("url") {
-		if c.given("mode") {
-			return d, usageError("tai --serve-mcp takes --permission-mode where it is started", "--mode is for the tai that the app starts")
+		if mode != "" {
+			return d, usageError("tai --serve-mcp takes --permission-mode where it is started", "--mode, like --permission-mode, is for the tai that the app starts")
 		}
 		return d, c.httpDoor(&d)
 	}
@@ -114,17 +121,34 @@ func (c *invocation) clientDoor() (d clientDoor, err error) {
 		return d, fmt.Errorf("find tai's own program: %w", err)
 	}
 	d.Command, d.Args = exe, []string{"mcp", "serve", "--root", c.root}
-	if c.given("home") {
+	if c.given("home") || c.out.Getenv("TAI_HOME") != "" { // an app has not this shell's variables
 		d.Args = append(d.Args, "--home", c.home)
 	}
-	if c.given("mode") {
-		mode, err := parseMode(c.flag("mode"), true)
-		if err != nil {
-			return d, &cliError{Exit: exitUsage, Message: err.Error(), err: err}
-		}
+	if c.given("profile") {
+		d.Args = append(d.Args, "--profile", c.flag("profile"))
+	}
+	if mode != "" {
 		d.Args = append(d.Args, "--permission-mode", string(mode))
 	}
 	return d, nil
+}
+
+// doorMode is the mode that --mode or a flag of every command states, "" where none does.
+func (c *invocation) doorMode() (approvalMode, error) {
+	stated := c.given("permission-mode") || c.given("auto") || c.given("yolo")
+	switch {
+	case c.given("mode") && stated:
+		return "", usageError("", "--mode and the flags of the permission mode exclude each other")
+	case c.given("mode"):
+		mode, err := parseMode(c.flag("mode"), true)
+		if err != nil {
+			return "", &cliError{Exit: exitUsage, Message: err.Error(), err: err}
+		}
+		return mode, nil
+	case stated:
+		return c.policy.mode(), nil
+	}
+	return "", nil
 }
 
 // httpDoor reads --url and --key.

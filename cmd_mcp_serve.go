@@ -83,6 +83,9 @@ func (c *invocation) serveWorkspaceHTTP(ctx context.Context, config serveConfig)
 		return err
 	}
 	config.Bind, config.AllowedOrigins = serveSetting(c.flags["host"], "", mcpDefaultBind), c.flags["allowed-origin"]
+	if err := serveHost("--host", config.Bind); err != nil {
+		return err
+	}
 	if config.Open && !isLoopbackHost(strings.Trim(config.Bind, "[]")) {
 		return usageError("--auth-token env:NAME, or a host of this machine alone", "without a token %s is not served: everyone who reaches it could call", quoteClip(config.Bind))
 	}

@@ -38,6 +38,7 @@ func TestMCPServePOL03Refusals(t *testing.T) {
 		{[]string{"--port", "1"}, []string{"--http"}}, {[]string{"--host", "::1"}, []string{"--http"}}, {[]string{"--auth-token", "t"}, []string{"--http"}}, {[]string{"--allowed-origin", "http://a"}, []string{"--http"}},
 		{[]string{"--http", "--port", "65536"}, []string{"65536"}}, {[]string{"--http", "--port", "x"}, []string{"no port"}}, {[]string{"--http", "--allowed-origin", "*"}, []string{"scheme://"}},
 		{[]string{"--http", "--host", "0.0.0.0"}, []string{"without a token", "--auth-token"}}, {[]string{"--http", "--host", "::"}, []string{"without a token"}}, {[]string{"--http", "--host", "192.0.2.7"}, []string{"without a token"}},
+		{[]string{"--http", "--host", "127.0.0.1:80"}, []string{"no host"}}, {[]string{"--http", "--host", "http://localhost"}, []string{"no host"}},
 		{[]string{"--http", "--host", "box.example"}, []string{"without a token"}}, {[]string{"--http", "--auth-token", ""}, []string{"empty"}}, {[]string{"--http", "--auth-token", "env:NOBODY"}, []string{"NOBODY"}},
 		{[]string{"--http", "--host", "0.0.0.0", "--auth-token", ""}, []string{"empty"}}, {[]string{"--http", "--auth-token", "file:nowhere"}, []string{"nowhere"}}, {[]string{"--http", "--auth-token", "two words"}, []string{"blank"}},
 		{[]string{"--profile", "nobody"}, []string{"nobody"}},

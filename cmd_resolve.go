@@ -14,14 +14,16 @@ func resolve(words []string, all []command, prompt command) (*invocation, error)
 	cmd, used := commandFor(plain, all)
 	switch {
 	case cmd.Run != nil:
-	case len(plain) > 0 && isGroup(plain[0], all) && len(plain) == 1 && asksHelp(words):
-		return &invocation{cmd: command{Path: plain[0]}, flags: map[string][]string{"help": {"true"}}}, nil
+	case len(plain) > 0 && isGroup(strings.Join(plain, " "), all) && asksHelp(words):
+		return &invocation{cmd: command{Path: strings.Join(plain, " ")}, flags: map[string][]string{"help": {"true"}}}, nil
 	case len(plain) > 0 && isGroup(plain[0], all):
 		return nil, unknownInGroup(plain, all)
 	case len(plain) > 1:
 		hint := `a prompt stands in quotes: tai "…"; tai help lists the commands`
 		if group := meantGroup(plain[0], all); group != "" {
 			hint = "did you mean tai " + group + "? " + hint
+		} else if plain[0] == "serve" {
+			hint = "tai mcp serve and tai --serve-mcp KEY serve"
 		}
 		return nil, usageError(hint, "no such command: %s", visibleLine(plain[0]))
 	default:
@@ -97,7 +99,7 @@ func commandFor(words []string, all []command) (command, int) {
 
 // asksHelp reports --help among the words before --.
 func asksHelp(words []string) bool {
-	i := slices.Index(words, "--help")
+	i := slices.IndexFunc(words, func(w string) bool { return w == "--help" || w == "-h" })
 	end := slices.Index(words, "--")
 	return i >= 0 && (end < 0 || i < end)
 }
@@ -121,20 +123,36 @@ func aloneWords(words []string, all []command) []string {
 }
 
 func unknownInGroup(words []string, all []command) error {
+	group, rest := words[0], words[1:]
+	for len(rest) > 0 && isGroup(group+" "+rest[0], all) { // a group may stand in a group
+		group, rest = group+" "+rest[0], rest[1:]
+	}
 	var names []string
 	for _, c := range all {
-		if rest, ok := strings.CutPrefix(c.Path, words[0]+" "); ok {
-			names = append(names, rest)
+		if name, ok := strings.CutPrefix(c.Path, group+" "); ok {
+			if first, _, inner := strings.Cut(name, " "); inner {
+				name = first + " …"
+			}
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
 		}
 	}
-	hint := "tai " + words[0] + " " + strings.Join(names, " | ")
-	if len(words) == 1 {
-		return usageError(hint, "tai %s needs a command", words[0])
+	hint := "tai " + group + " " + strings.Join(names, " | ")
+	if len(rest) == 0 {
+		return usageError(hint, "tai %s needs a command", group)
 	}
-	if meant := otherWord(words[0], words[1]); meant != "" {
+	if meant := otherWord(group, rest[0]); meant != "" {
 		hint = meant
+	} else if i := slices.IndexFunc(names, func(name string) bool { return isForm(rest[0], name) }); i >= 0 {
+		hint = "did you mean tai " + group + " " + names[i] + "? " + hint
 	}
-	return usageError(hint, "no such command: %s %s", words[0], visibleLine(words[1]))
+	return usageError(hint, "no such command: %s %s", group, visibleLine(rest[0]))
+}
+
+// isForm reports a word that begins as a name does or goes on after it (serv, server).
+func isForm(word, name string) bool {
+	return len(word) > 2 && (strings.HasPrefix(name, word) || strings.HasPrefix(word, name))
 }
 
 // otherWord gives the way to what a word means that other programs have in such a group, "" for any other word.
@@ -162,7 +180,7 @@ func otherWord(group, word string) string {
 func meantGroup(word string, all []command) string {
 	for _, c := range all {
 		group, _, _ := strings.Cut(c.Path, " ")
-		if len(word) > 2 && (strings.HasPrefix(group, word) || strings.HasPrefix(word, group)) {
+		if isForm(word, group) {
 			return group
 		}
 	}

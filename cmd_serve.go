@@ -25,7 +25,7 @@ func (a *app) serveHTTP(ctx context.Context, config serveConfig, name, hint stri
 	config.Now, config.Version, config.Origin, config.Log = a.out.Now, version, a.origin, a.sayLine
 	s, err := newMCPServer(config)
 	if err != nil {
-		return &cliError{Exit: exitUsage, Message: "serve MCP: " + err.Error(), err: err}
+		return &cliError{Exit: exitUsage, Message: "serve MCP: " + err.Error(), err: err} // the key or an origin: another address would not help
 	}
 	if a.origin == originMCP {
 		if err := a.beginGoverned("http"); err != nil {
@@ -73,9 +73,17 @@ func (a *app) warnKey(key secret, given bool) {
 func servePort(flag, text string) (int, error) {
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {
-		return 0, usageError(flag+" takes a number from 0 (any free port) to 65535", "port %s is no port", quoteClip(text))
+		return 0, usageError("a number from 0 (any free port) to 65535", "%s %s is no port", flag, quoteClip(text))
 	}
 	return int(port), nil
+}
+
+// serveHost checks that what names a host names nothing more.
+func serveHost(flag, host string) error {
+	if bare := strings.Trim(host, "[]"); strings.ContainsAny(bare, "/ ") || strings.Contains(bare, ":") && net.ParseIP(bare) == nil && !strings.Contains(bare, "%") {
+		return usageError("an address or a name alone, as 127.0.0.1; the port has a flag of its own", "%s %s is no host", flag, quoteClip(host))
+	}
+	return nil
 }
 
 // serveSetting is the flag, else the variable, else the default; an empty one counts as not given.
@@ -89,18 +97,32 @@ func serveSetting(flag []string, env, def string) string {
 	return def
 }
 
+// settingName tells where serveSetting found its setting.
+func settingName(flag []string, name, env string) string {
+	if len(flag) > 0 && flag[len(flag)-1] != "" {
+		return name
+	}
+	return env
+}
+
 // serveKey finds the key that a flag names. name is the variable in which a client may keep it, "" if the key itself was given.
 func serveKey(flag, arg string, env func(string) (string, bool), dir, goos string) (key secret, name string, err error) {
 	hint := flag + " takes the key itself, env:NAME or file:PATH"
 	kind, rest, _ := strings.Cut(arg, ":")
 	switch kind {
 	case "env":
+		if rest == "" {
+			return "", "", usageError(hint, "%s env: names no variable", flag)
+		}
 		value, _ := env(rest)
 		if value == "" {
 			return "", "", usageError(hint, "variable %s holds no key", quoteClip(rest))
 		}
 		key, name = secret(value), rest
 	case "file":
+		if rest == "" {
+			return "", "", usageError(hint, "%s file: names no file", flag)
+		}
 		if key, err = readKeyFile(absolute(rest, dir), goos); err != nil {
 			return "", "", err
 		}

@@ -13,8 +13,12 @@ func serveMCP(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	port, err := servePort("--mcp-port and TAI_MCP_PORT", serveSetting(c.flags["mcp-port"], c.out.Getenv("TAI_MCP_PORT"), strconv.Itoa(mcpDefaultPort)))
+	port, err := servePort(settingName(c.flags["mcp-port"], "--mcp-port", "TAI_MCP_PORT"), serveSetting(c.flags["mcp-port"], c.out.Getenv("TAI_MCP_PORT"), strconv.Itoa(mcpDefaultPort)))
 	if err != nil {
+		return err
+	}
+	bind := serveSetting(c.flags["mcp-bind"], c.out.Getenv("TAI_MCP_BIND"), mcpDefaultBind)
+	if err := serveHost(settingName(c.flags["mcp-bind"], "--mcp-bind", "TAI_MCP_BIND"), bind); err != nil {
 		return err
 	}
 	profile, err := c.profile(ctx)
@@ -26,7 +30,6 @@ func serveMCP(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	bind := serveSetting(c.flags["mcp-bind"], c.out.Getenv("TAI_MCP_BIND"), mcpDefaultBind)
 	config := serveConfig{Tools: box, Key: key, Bind: bind, Port: port, AllowedOrigins: c.flags["allowed-origin"], Profile: profile, Ended: chat.forget}
 	c.warnKey(key, name == "")
 	if name == "" {

@@ -149,8 +149,12 @@ func TestServeCmdRefusals(t *testing.T) {
 		{nil, []string{"--serve-mcp", "open sesame"}, exitUsage, "blank"},
 		{nil, []string{"--serve-mcp", "open sesame"}, exitUsage, "hint: --serve-mcp takes the key itself, env:NAME or file:PATH"}, // not another address
 		{nil, []string{"--serve-mcp", key, "--mcp-port", "65536"}, exitUsage, "65536"},
-		{nil, []string{"--serve-mcp", key, "--mcp-port", "-1"}, exitUsage, "no port"},
-		{map[string]string{"TAI_MCP_PORT": "http"}, []string{"--serve-mcp", key}, exitUsage, "http"},
+		{nil, []string{"--serve-mcp", key, "--mcp-port", "-1"}, exitUsage, "--mcp-port"},
+		{nil, []string{"--serve-mcp", key, "--mcp-bind", "127.0.0.1:80"}, exitUsage, "--mcp-bind"},
+		{map[string]string{"TAI_MCP_BIND": "http://h"}, []string{"--serve-mcp", key}, exitUsage, "TAI_MCP_BIND"},
+		{nil, []string{"--serve-mcp", "env:"}, exitUsage, "names no variable"},
+		{nil, []string{"--serve-mcp", "file:"}, exitUsage, "names no file"},
+		{map[string]string{"TAI_MCP_PORT": "http"}, []string{"--serve-mcp", key}, exitUsage, "TAI_MCP_PORT"},
 		{nil, []string{"--serve-mcp", key, "--allowed-origin", "*"}, exitUsage, "scheme://"},
 		{nil, []string{"--serve-mcp", key, "--profile", "nobody"}, exitUsage, "nobody"},
 		{nil, []string{"--serve-mcp", key, "--mcp-port", taken}, exitFailed, "in use"},
@@ -196,7 +200,7 @@ func TestServeCmdSRV03KeyFile(t *testing.T) {
 			t.Errorf("%s: key %q, name %q, %v", arg, key.reveal(), name, err)
 		}
 	}
-	for arg, want := range map[string]string{"file:group": "0640", "file:world": "0604", "file:empty": "empty", "file:bom": "outside ASCII", "file:two": "control character", "file:long": "too many bytes", "file:": "no regular file", "file:nobody": "no such file"} {
+	for arg, want := range map[string]string{"file:group": "0640", "file:world": "0604", "file:empty": "empty", "file:bom": "outside ASCII", "file:two": "control character", "file:long": "too many bytes", "file:": "names no file", "file:nobody": "no such file"} {
 		_, _, err := serveKey("--serve-mcp", arg, none, dir, "linux")
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "sesame") || failure(err).Exit != exitUsage || failure(err).Hint == "" {
 			t.Errorf("%s: %v, want %q with exit 2 and a hint", arg, err, want)

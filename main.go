@@ -132,12 +132,20 @@ func cmdPrompt(ctx context.Context, c *invocation) error {
 	case c.given("version"):
 		return cmdVersion(ctx, c)
 	case c.given("serve-mcp"):
-		for _, f := range turnFlags() {
+		for _, f := range append(turnFlags(), flagSpec{Name: "p"}) {
 			if c.given(f.Name) {
-				return usageError("start one or the other", "--%s is for the prompt, and --serve-mcp serves", f.Name)
+				return usageError("start one or the other", "%s is for the prompt, and --serve-mcp serves", f.dashed())
 			}
 		}
+		if len(c.args)+len(c.rest) > 0 {
+			return usageError("start one or the other; in the served tools chat is a turn", "a prompt stands beside --serve-mcp")
+		}
 		return serveMCP(ctx, c)
+	}
+	for _, name := range []string{"mcp-port", "mcp-bind", "allowed-origin"} {
+		if c.given(name) {
+			return usageError("tai --serve-mcp KEY --"+name+" …; tai mcp serve --http has flags of its own", "--%s is for --serve-mcp", name)
+		}
 	}
 	return runPrompt(ctx, c)
 }
