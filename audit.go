@@ -400,7 +400,7 @@ func (a *auditLog) data(raw json.RawMessage) json.RawMessage {
 	if len(raw) > auditDataMax {
 		return nil
 	}
-	canon, err := canonicalJSON(raw)
+	canon, err := canonicalLog(raw)
 	if err != nil {
 		return nil
 	}

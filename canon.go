@@ -27,11 +27,14 @@ const (
 // keys, numbers spelled as ECMAScript does from the IEEE double, strings with the shortest escapes. It refuses
 // duplicate keys at any level, lone surrogates, invalid UTF-8, numbers beyond a double's range and nesting deeper than
 // jsonMaxDepth. The result is the caller's own.
-func canonicalJSON(raw []byte) ([]byte, error) { return canonicalize(raw, false) }
+func canonicalJSON(raw []byte) ([]byte, error) { return canonicalize(canonizer{in: raw}) }
 
 // canonicalKeep is canonicalJSON with each number kept as written, so that two numbers that are one double stay apart.
 // A lone surrogate is kept as its lower-case escape: peers cut descriptions inside a character.
-func canonicalKeep(raw []byte) ([]byte, error) { return canonicalize(raw, true) }
+func canonicalKeep(raw []byte) ([]byte, error) { return canonicalize(canonizer{in: raw, keep: true}) }
+
+// canonicalLog is canonicalJSON with each whole number that no double is as a string, so that none is written down as another.
+func canonicalLog(raw []byte) ([]byte, error) { return canonicalize(canonizer{in: raw, big: true}) }
 
 // payloadDigest names one exact call: the SHA-256, lower-case hex, of the canonical {"arguments":…,"tool":"…"}.
 // Missing arguments are {}; arguments that are no object are an error.
@@ -57,6 +60,25 @@ func payloadDigest(tool string, args json.RawMessage) (string, error) {
 		c.out = appendCanonRune(c.out, r)
 	}
 	return sha256Hex(append(c.out, `"}`...)), nil
+}
+
+// exactDigest is the digest where it stands for these arguments alone. Of whole numbers beyond 2^53 RFC 8785 takes the nearest double, so that
+// 9007199254740993 and its neighbour share one: then it is longer, tells them apart, and is none that a person could have approved by flag.
+func exactDigest(digest string, args json.RawMessage) string {
+	run := 0
+	for _, c := range args {
+		if run++; c < '0' || c > '9' {
+			run = 0
+		} else if run > canonPlainInt {
+			round, err := canonicalJSON(args)
+			exact, fault := canonicalLog(args)
+			if err != nil || fault != nil || !bytes.Equal(round, exact) {
+				return digest + "+" + sha256Hex(exact)
+			}
+			return digest
+		}
+	}
+	return digest
 }
 
 // bridgedSubject is the name under which a server's tool is decided, digested and audited: mcp:SERVER/TOOL. "%" and "/"
@@ -96,6 +118,7 @@ type canonizer struct {
 	out     []byte
 	keys    []byte // keys that had escapes
 	keep    bool   // numbers as written
+	big     bool   // a whole number that no double is as a string
 	depth   int
 	stack   []canonMember // members of the objects being read
 	members []canonMember // members of the objects to be put in order
@@ -118,8 +141,8 @@ type canonObject struct {
 	from, to   int32 // its members
 }
 
-func canonicalize(raw []byte, keep bool) ([]byte, error) {
-	c := canonizer{in: raw, out: make([]byte, 0, len(raw)), keep: keep, stack: make([]canonMember, 0, 16)}
+func canonicalize(c canonizer) ([]byte, error) {
+	c.out, c.stack = make([]byte, 0, len(c.in)), make([]canonMember, 0, 16)
 	if err := c.document(); err != nil {
 		return nil, fmt.Errorf("canonical json: %w", err)
 	}
@@ -487,8 +510,12 @@ func (c *canonizer) number() error {
 	if err != nil || math.IsInf(f, 0) {
 		return c.fault("number " + canonBrief(string(text)) + " is beyond a double's range")
 	}
-	c.out = appendCanonNumber(c.out, f)
 	c.pos = p
+	if c.big && whole && n > canonPlainInt && strconv.FormatFloat(f, 'f', 0, 64) != string(text) {
+		c.out = append(append(append(c.out, '"'), text...), '"')
+	} else {
+		c.out = appendCanonNumber(c.out, f)
+	}
 	return nil
 }
 

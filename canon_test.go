@@ -138,6 +138,18 @@ func TestPOL04SameDigest(t *testing.T) {
 	if got, want := want, sha256Hex([]byte(`{"arguments":{"n":1,"o":{"x":1,"y":[1,2]},"path":"a"},"tool":"file_write"}`)); got != want {
 		t.Errorf("digest %s, want %s", got, want)
 	}
+	if canonDigest(t, "t", `{"n":1e21,"m":-0}`) != canonDigest(t, "t", `{"n":1000000000000000000000,"m":0}`) {
+		t.Error("a whole number that is a double has two digests")
+	}
+	if got, err := canonicalLog([]byte(`{"b":[9007199254740993,1.0],"a":1e2}`)); err != nil || string(got) != `{"a":100,"b":["9007199254740993",1]}` {
+		t.Errorf("for a log: %s, %v", got, err)
+	}
+	for args, exact := range map[string]bool{`{"a":9007199254740992}`: true, `{"a":1000000000000000000000}`: true, `{"a":"9007199254740993"}`: true, `{"a":1.00000000000000000}`: true,
+		`{"a":9007199254740993}`: false, `{"a":[-9007199254740993]}`: false} { // POL-07
+		if got := exactDigest("d", json.RawMessage(args)); (got == "d") != exact || !exact && got == exactDigest("d", json.RawMessage(strings.Replace(args, "3", "5", 1))) {
+			t.Errorf("%s: %s, exact %v", args, got, exact)
+		}
+	}
 	empty := canonDigest(t, "now", `{}`)
 	if empty != sha256Hex([]byte(`{"arguments":{},"tool":"now"}`)) || canonDigest(t, "now", "") != empty || canonDigest(t, "now", " \n") != empty {
 		t.Error("missing arguments are not {}")

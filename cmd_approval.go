@@ -25,7 +25,7 @@ up, and never what lies outside the root or what a deny covers.`,
 		{Path: "approval list", Short: "the presets of this workspace, and whether they count", Example: "tai approval list --json",
 			Flags: []flagSpec{{Name: "confirm", Help: "show the policy files that somebody else wrote, and ask whether they count"}}, Store: storeThere, Run: cmdApprovalList},
 		{Path: "approval revoke", Args: "ID", Short: "take a preset back; asks where that lifts a deny", Example: "tai approval revoke p-3f2a", Min: 1, Max: 1, Store: storeWrite, Signs: true, Run: cmdApprovalRevoke},
-		{Path: "approval digest", Args: "TOOL JSON", Short: "the payload digest of one exact call", Example: `tai approval digest shell_run '{"command":"make test"}'`, Min: 2, Max: 2, Store: storeRead, Run: cmdApprovalDigest},
+		{Path: "approval digest", Args: "TOOL [JSON|-|k=v…]", Short: "the payload digest of one exact call", Example: `tai approval digest shell_run '{"command":"make test"}'`, Min: 1, Max: -1, Store: storeRead, Run: cmdApprovalDigest},
 	}
 }
 
@@ -96,7 +96,8 @@ func (c *invocation) grantPresets(ctx context.Context, ps preset) ([]preset, err
 		ps.Tool = name
 	}
 	if !strings.HasPrefix(ps.Tool, bridgedSubjectPrefix) {
-		return []preset{ps}, c.checkNative(ps)
+		_, err := c.checkNative(ps)
+		return []preset{ps}, err
 	}
 	if ps.Command != "" {
 		return nil, usageError("", "--command is for tools that run a command line, %s is none", quoteClip(ps.Tool))
@@ -130,14 +131,14 @@ func (c *invocation) grantPresets(ctx context.Context, ps preset) ([]preset, err
 	return out, nil
 }
 
-// checkNative refuses a preset that no call could ever fit.
-func (c *invocation) checkNative(ps preset) error {
+// checkNative refuses a preset that no call could ever fit. misfits are the tools of its name that have not what it asks for.
+func (c *invocation) checkNative(ps preset) (misfits []string, err error) {
 	tools, err := c.nativeTools()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if ps.Pin != "" {
-		return usageError("", "--pin is for bridged tools, %s is none", quoteClip(ps.Tool))
+		return nil, usageError("", "--pin is for bridged tools, %s is none", quoteClip(ps.Tool))
 	}
 	found := false
 	for _, t := range tools {
@@ -146,22 +147,25 @@ func (c *invocation) checkNative(ps preset) error {
 		}
 		schema, err := chatFields(t.Schema)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		has, err := chatFields(schema["properties"])
 		if err != nil {
-			return err
+			return nil, err
 		}
 		fits := ps.Command == "" || has["command"] != nil
 		for k := range ps.Arguments {
-			fits = fits && has[k] != nil
+			of, err := chatFields(has[k])
+			fits = fits && err == nil && string(of["type"]) == `"string"`
 		}
-		found = found || fits
+		if found = found || fits; !fits {
+			misfits = append(misfits, t.Name)
+		}
 	}
 	if !found {
-		return usageError("tai tools list --json shows the tools with their arguments", "no native tool %s has these arguments", quoteClip(ps.Tool))
+		return nil, usageError("tai tools list --json shows the tools with their arguments", "no native tool %s takes these arguments as text", quoteClip(ps.Tool))
 	}
-	return nil
+	return misfits, nil
 }
 
 // grantRequest is the question of a grant. A file that somebody else wrote is shown with it, since it would come to count.
@@ -198,6 +202,15 @@ func cmdApprovalDeny(ctx context.Context, c *invocation) error {
 	if !strings.Contains(ps.Tool, "*") {
 		if ps.Tool, err = c.digestName(ctx, ps.Tool); err != nil {
 			return err
+		}
+	}
+	if reach, _, _ := strings.Cut(ps.Tool, "*"); !strings.HasPrefix(bridgedSubjectPrefix, reach) && !strings.HasPrefix(reach, bridgedSubjectPrefix) {
+		misfits, err := c.checkNative(ps)
+		if err != nil { // somebody would rely on a deny that no call can fit
+			return err
+		}
+		if len(misfits) > 0 {
+			fmt.Fprintf(c.stderr, "note: not of %s, which %s no such text\n", strings.Join(misfits, ", "), map[bool]string{true: "takes", false: "take"}[len(misfits) == 1])
 		}
 	}
 	var added []preset

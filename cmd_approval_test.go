@@ -61,6 +61,12 @@ func TestPOL10CLIGrant(t *testing.T) {
 		r.tai("--permission-mode", mode, "tools", "call", "shell_run", "command=ls && go test").fails(exitRefused, "deny preset p-")
 	}
 	deny := approvalTestList(t, r).Presets[1].ID
+	for _, words := range [][]string{{"file_write", "--arg", "pth=x"}, {"file_write", "--command", "rm"}, {"shell_run", "--arg", "timeout_s=5"}, {"shell_*", "--arg", "pth=x"}} {
+		r.tai(append([]string{"approval", "deny"}, words...)...).fails(exitUsage, "takes these arguments as text") // a deny that fits nothing
+	}
+	other := r.tai("approval", "deny", "file_*", "--arg", "path=secret/*")
+	other.errHas("note: not of ", "file_move", "no such text")
+	r.tai("approval", "revoke", approvalTestList(t, r).Presets[2].ID, "--yes").ok()
 	r.tai("approval", "revoke", deny).fails(exitRefused, "nobody to ask") // it widens
 	r.tai("approval", "revoke", deny, "--yes").ok()
 	r.tai("approval", "revoke", id).ok()

@@ -14,7 +14,7 @@ const mcpServePort = 7330 // of tai mcp serve --http
 func mcpServeCommands() []command {
 	return []command{{
 		Path: "mcp serve", Short: "serve this workspace's tools under a permission mode", Example: "tai mcp serve --root . --permission-mode prompt",
-		Long: "On stdio, which is the default, a client starts it; with --http it listens on\nthis machine. Nobody is asked: what would need a question is refused, unless a\npreset (tai approval grant) or --approve-scoped allows it. The run is logged in\n.tai/runs of the workspace.",
+		Long: "On stdio, which is the default, a client starts it; with --http it listens on\nthis machine. Nobody is asked: what would need a question is refused, unless a\npreset (tai approval grant) or --approve-scoped allows it. --permission-mode is\nread-only, prompt (the default), allow or danger-full-access. The run is logged\nin .tai/runs of the workspace. tai mcp config APP prints an entry for a client.",
 		Flags: []flagSpec{
 			{Name: "http", Help: "serve over HTTP instead of stdio"},
 			{Name: "port", Value: "N", Help: fmt.Sprintf("port of --http, 0 for a free one (default %d)", mcpServePort)},
@@ -61,6 +61,9 @@ func cmdMCPServe(ctx context.Context, c *invocation) error {
 	core := newServeCore(box, originMCP, profile, version, c.sayLine)
 	core.asJSON = true
 	c.sayServed(c.sayLine, "stdin and stdout", "whoever starts it", profile, len(box.natives()))
+	if c.inTerminal {
+		c.sayLine("a client starts this and sends messages here, one a line; tai mcp config APP prints its entry; Ctrl-D or Ctrl-C ends it")
+	}
 	return newStdioServer(core, c.out.Stdout).serve(ctx, c.stdin)
 }
 

@@ -72,7 +72,7 @@ func TestMCPServeNoLog(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(r.dir, ".tai", "runs"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r.with(servePing+"\n", "mcp", "serve").fails(exitFailed, "nothing is served that cannot be logged")
+	r.with(servePing+"\n", "mcp", "serve").fails(exitFailed, "nothing is served that cannot be logged", "hint: --root names a folder")
 }
 
 // TestMCPServeRunLog: the log begins with the run and ends with it, also without a call, and the vault holds its head.
@@ -220,8 +220,15 @@ func TestMCPServeShell(t *testing.T) {
 	if text, res := servedResult(t, a.call("shell_run", `{"command":"echo hi"}`)); res.IsError || !strings.Contains(text, "hi") {
 		t.Errorf("in allow: %s", text)
 	}
+	for _, seconds := range []string{"10.0", "1e1"} { // the same number to a schema and to a digest, and so to the tool
+		if text, res := servedResult(t, a.call("shell_run", `{"command":"echo hi","timeout_s":`+seconds+`}`)); res.IsError || !strings.Contains(text, "hi") {
+			t.Errorf("%s s: %s", seconds, text)
+		}
+	}
 	servedDenied(t, a.call("shell_run", `{"command":"echo 'hi"}`), ruleUnparsable)
-	if !strings.Contains(a.stderr(), "runs shell_run") { // shown
+	r.tai("approval", "deny", "shell_run", "--command", "echo").ok()
+	servedDenied(t, a.call("shell_run", `{"command":"echo hi","timeout_s":10.0}`), ruleDeny) // whatever the numbers beside it
+	if !strings.Contains(a.stderr(), "runs shell_run") {                                     // shown
 		t.Errorf("stderr: %s", a.stderr())
 	}
 }
@@ -381,6 +388,9 @@ func TestMCPServeHTTP(t *testing.T) {
 	k.auth = "Bearer open-sesame-0123456789"
 	if r := k.post(serveCall("file_read", `{"path":"none"}`), k.session(), "Origin: https://app.example"); r.status != 200 || !strings.Contains(r.body, `"isError":true`) {
 		t.Errorf("with the token: %d %s", r.status, r.body)
+	}
+	if r := k.post(serveCall("file_read", `{"path":"open-sesame-0123456789"}`), k.session()); !strings.Contains(r.body, "[secret:DOOR]") || strings.Contains(r.body, "sesame") {
+		t.Errorf("the key is repeated: %s", r.body) // AUD-09
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -22,6 +22,7 @@ const (
 // serveHTTP listens until ctx ends. box is what the notice counts, name the variable in which a client may keep the key, "" where none is needed.
 // hint names the flags that choose another address.
 func (a *app) serveHTTP(ctx context.Context, config serveConfig, name, hint string) error {
+	a.known.adopt(namedSecret{Name: name, Value: config.Key})
 	config.Now, config.Version, config.Origin, config.Log = a.out.Now, version, a.origin, a.sayLine
 	s, err := newMCPServer(config)
 	if err != nil {
@@ -49,7 +50,7 @@ func (a *app) serveHTTP(ctx context.Context, config serveConfig, name, hint stri
 func (a *app) beginGoverned(transport string) error {
 	a.audit.cfg.Data = json.RawMessage(fmt.Sprintf(`{"origin":%q,"permission_mode":%q,"transport":%q}`, originMCP, a.policy.mode(), transport))
 	if err := a.audit.start(); err != nil {
-		return fmt.Errorf("nothing is served that cannot be logged: %w", err)
+		return &hintedError{fmt.Errorf("nothing is served that cannot be logged: %w", err), "--root names a folder in which tai may write .tai/runs"}
 	}
 	return nil
 }
@@ -189,7 +190,11 @@ func (a *app) serveNotice(say func(string), addr, name, profile string, tools in
 		say("an entry for a client, with the key in the client's variable " + visibleLine(name) + ":")
 		fmt.Fprintf(a.stderr, `{"mcpServers": {"tai": {"type": "http", "url": %q, "headers": {"Authorization": %s}}}}`+"\n", url, appendJSONString(nil, "Bearer ${"+name+"}"))
 	}
-	say("Ctrl-C or SIGTERM ends it")
+	more := ""
+	if name != "" {
+		more = "; tai mcp config APP --url " + url + " prints the entry as Cursor, VS Code and others want it"
+	}
+	say("Ctrl-C or SIGTERM ends it" + more)
 	return nil
 }
 

@@ -22,7 +22,7 @@ func toolCommands() []command {
 		{Path: "tools call", Args: "NAME [JSON|-|k=v…]", Short: "call a native or bridged tool, with or without a model",
 			Long:    "Arguments are one JSON object, - for standard input, or k=v words. In k=v a\nvalue that is JSON is taken as it is (n=3, on=true, list=[1,2]), any other as\ntext; k:=v is always text, and so is what a native tool takes as text alone.",
 			Example: `tai tools call text_search pattern=func glob='*.go'`, Min: 1, Max: -1, Store: storeWrite, Redacts: true, Run: cmdToolsCall},
-		{Path: "tools digest", Args: "NAME JSON", Short: "the payload digest of one exact call", Example: `tai tools digest shell_run '{"command":"make test"}'`, Min: 2, Max: 2, Store: storeRead, Run: cmdToolsDigest},
+		{Path: "tools digest", Args: "NAME [JSON|-|k=v…]", Short: "the payload digest of one exact call", Example: `tai tools digest shell_run '{"command":"make test"}'`, Min: 1, Max: -1, Store: storeRead, Run: cmdToolsDigest},
 	}
 }
 
@@ -305,9 +305,13 @@ func cmdToolsDigest(ctx context.Context, c *invocation) error {
 	return c.done(map[string]string{"tool": name, "digest": digest}, "%s", digest)
 }
 
-// callDigest gives the digest of the call that the words NAME JSON are, and the name it is made with.
+// callDigest gives the digest of the call that the words are, as tai tools call reads them, and the name it is made with.
 func (c *invocation) callDigest(ctx context.Context) (name, digest string, err error) {
-	args, err := objectWord(c.args[1])
+	box, err := c.toolbox()
+	if err != nil {
+		return "", "", err
+	}
+	args, err := callArguments(ctx, c.args[1:], c.stdin, box.textProperties(c.args[0]))
 	if err != nil {
 		return "", "", err
 	}

@@ -137,6 +137,7 @@ func cmdTrustAllow(ctx context.Context, c *invocation) error {
 			fmt.Fprintf(c.stderr, "note: %s stays shut out, the file also denies %s; tai mcp trust revoke lifts that\n", trustShown(tool), trustShown(t.made.Deny[i]))
 		}
 	}
+	c.trustUnknown(ctx, v, server, tools)
 	return c.printTrust(t, "allowed", tools)
 }
 
@@ -190,6 +191,32 @@ func trustDigest(req policyRequest, about any) (_ policyRequest, err error) {
 	return req, err
 }
 
+// trustUnknown tells what of a change fits no server or tool that is known: a slip of the pen narrows nothing.
+func (c *invocation) trustUnknown(ctx context.Context, v *vault, server string, tools []string) {
+	rows, err := v.serverList(ctx)
+	var known []toolRow
+	found := false
+	for _, row := range rows {
+		if globMatch(server, row.Name) && err == nil {
+			var list []toolRow
+			list, err = v.cachedTools(ctx, row.Name)
+			known, found = append(known, list...), true
+		}
+	}
+	switch {
+	case err != nil:
+		c.sayLine("warning: the servers cannot be read: " + visibleLine(err.Error()))
+	case !found:
+		fmt.Fprintf(c.stderr, "note: no server that is stored fits %s; tai mcp list shows the names\n", trustShown(server))
+	default:
+		for _, tool := range tools {
+			if !slices.ContainsFunc(known, func(t toolRow) bool { return globMatch(tool, t.Tool) }) {
+				fmt.Fprintf(c.stderr, "note: no tool of %s, as last seen, fits %s; tai mcp tools shows the names\n", trustShown(server), trustShown(tool))
+			}
+		}
+	}
+}
+
 func cmdTrustDeny(ctx context.Context, c *invocation) error {
 	server, tools, err := trustNamed(c)
 	if err != nil {
@@ -210,6 +237,7 @@ func cmdTrustDeny(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
+	c.trustUnknown(ctx, v, server, tools)
 	return c.printTrust(t, "denied", tools)
 }
 

@@ -17,7 +17,11 @@ import (
 func trustWords(c *invocation, need bool) (server string, tools []string, err error) {
 	server = c.flag("server")
 	if server == "" && (need || c.given("server")) {
-		return "", nil, usageError("--server NAME; tai mcp list shows the names", "no server is named")
+		hint := "--server NAME; tai mcp list shows the names"
+		if len(c.args) > 0 {
+			hint = "--server " + quoteWord(c.args[0])
+		}
+		return "", nil, usageError(hint, "no server is named")
 	}
 	for _, tool := range slices.Concat(c.flags["tools"], c.args) {
 		if tool == "" {

@@ -44,6 +44,12 @@ func TestCLITrust(t *testing.T) {
 	r.tai("--permission-mode", "read-only", "mcp", "trust", "allow", "--server", server, "--tools", "read_*", "--yes").fails(exitRefused, "read-only")
 	r.tai("mcp", "trust", "allow", "--tools", "read_*", "odd/na me", "--server", server, "--note", "reads only", "--yes").done(`"my files": allowed read_*, "odd/na me"`)
 	r.tai("mcp", "trust", "deny", "--server", server, "--tools", "read_b").done("denied read_b") // narrows: no question
+	slip := r.tai("mcp", "trust", "deny", "--server", server, "--tools", "raed_a", "write_*")
+	slip.errHas("note: no tool of \"my files\", as last seen, fits raed_a")
+	slip.done("denied raed_a")
+	r.tai("mcp", "trust", "revoke", "--server", server, "--tools", "raed_a", "write_*", "--yes").ok()
+	r.tai("mcp", "trust", "deny", "--server", "file*", "--tools", "x").errHas("note: no server that is stored fits file*")
+	r.tai("mcp", "trust", "revoke", "--server", "file*", "--yes").ok()
 	if doc := r.trustList(); !doc.Counts || len(doc.Servers) != 1 || !slices.Equal(doc.Servers[0].Allow, []string{"read_*", "odd/na me"}) || !slices.Equal(doc.Servers[0].Deny, []string{"read_b"}) ||
 		doc.Servers[0].Note != "reads only" || doc.Servers[0].Created == "" || !doc.Servers[0].Counts || doc.Path != filepath.Join(r.dir, ".tai", trustName) {
 		t.Fatalf("%+v", doc)
@@ -168,6 +174,7 @@ func TestCLITrustWords(t *testing.T) {
 		{[]string{"inspect"}, exitUsage, "no server is named"},
 		{[]string{"audit", "--limit", "0"}, exitUsage, "--limit"},
 		{[]string{"permit"}, exitUsage, "no such command"},
+		{[]string{"inspect", "files"}, exitUsage, "hint: --server files"},
 	} {
 		r.tai(append([]string{"mcp", "trust"}, tc.words...)...).fails(tc.exit, tc.text)
 	}

@@ -293,7 +293,7 @@ func docServers(t *testing.T, r *docRig, do func(int, string, ...string) string,
 func docApprovals(r *docRig, do func(int, string, ...string) string) {
 	do(0, "", "approval", "grant", "mcp:fake/echo", "--arg", "text=a*", "--yes")
 	do(0, "", "approval", "grant", "shell_run", "--command", "go test", "--yes")
-	for _, words := range [][]string{{"--arg", "path=x"}, {"--command", "git push"}} {
+	for _, words := range [][]string{{"--arg", "command=x"}, {"--command", "git push"}} {
 		do(0, "", append([]string{"approval", "deny", "shell_run"}, words...)...)
 	}
 	var doc struct{ Presets []preset }

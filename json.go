@@ -556,7 +556,11 @@ func decodeStrict(b []byte, v any) error {
 	if err := exactKeys(b, reflect.TypeOf(v), ""); err != nil {
 		return err
 	}
-	if err := json.Unmarshal(b, v); err != nil {
+	err := json.Unmarshal(b, v)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		return fmt.Errorf("not the expected JSON: %s may not be of the type %s", visibleLine(wrong.Field), visibleLine(wrong.Value))
+	}
+	if err != nil {
 		return fmt.Errorf("not the expected JSON: %w", err)
 	}
 	return nil

@@ -34,7 +34,8 @@ type knownSecrets struct {
 	environOnce sync.Once
 	environMask *redactor // for quick
 
-	reading sync.Mutex // one reader at a time; it guards the rest
+	reading sync.Mutex    // one reader at a time; it guards the rest
+	own     []namedSecret // of this run, in no vault
 	Values  []namedSecret
 	seen    map[string]bool // by knownID
 }
@@ -46,6 +47,17 @@ func (k *knownSecrets) text(s string) string {
 		return knownWithheld
 	}
 	return r.text(s)
+}
+
+// adopt masks a secret that this run was given and keeps in no vault. A short one would take ordinary words out of texts, as of a variable.
+func (k *knownSecrets) adopt(s namedSecret) {
+	if len(s.Value) < secretEnvMin {
+		return
+	}
+	k.reading.Lock()
+	k.own = append(k.own, s)
+	k.reading.Unlock()
+	k.changed()
 }
 
 // changed tells that this process stored, replaced or dropped a secret, or put one to use: the next text reads them anew.
@@ -138,6 +150,7 @@ func (k *knownSecrets) load(ctx context.Context, mask *redactor) (*redactor, err
 			list = append(list, environSecrets(name, value)...)
 		}
 	}
+	list = append(list, k.own...)
 	for _, row := range rows {
 		list = append(list, entrySecrets(row.serverEntry)...)
 	}

@@ -64,6 +64,7 @@ type policyRequest struct {
 	Outside     bool   // touches a path outside the root
 	Net         netTouch
 	Approved    bool   // runs only where an allow preset or a digest covers it, whatever the mode
+	exact       string // exactDigest of Digest, filled in when it is judged
 	Yes         string // the flag that answers it, for the hint; "" is --yes for a person's command, else --auto
 }
 
@@ -265,6 +266,7 @@ func (p *policy) judge(r *policyRequest) (d decision, ask string) {
 		}
 		r.Digest = digest
 	}
+	r.exact = exactDigest(r.Digest, r.Args)
 	call := presetCall{Tool: r.Tool, Pin: r.Pin, Command: r.Command, Root: p.cfg.Root, Args: r.Args}
 	if r.Command != "" {
 		call.Shell = classifyShell(r.Command, shellScope{Root: p.cfg.Root, Dir: r.Dir})
@@ -287,12 +289,14 @@ func (p *policy) judge(r *policyRequest) (d decision, ask string) {
 		}
 	}
 	if r.Approved && p.cfg.Mode != modeReadOnly && !p.approvedBefore(r, call) {
-		return decision{Rule: ruleApproved, Reason: "whatever the mode, a tool of another server runs here only where a person has approved the call beforehand", Hint: p.hint(r, false) + "; tai approval grant writes a preset for more"}, ""
+		return decision{Rule: ruleApproved, Reason: "whatever the mode, a tool of another server runs here only where a person has approved the call beforehand", Hint: p.hint(r, false)}, ""
 	}
 	mode := p.modeFor(r, unparsable)
 	if d, refused := refuseNet(r.Net, mode, p.hosts[r.Net.Host]); refused {
 		if p.before != nil && d.Rule == ruleHost {
 			d.Hint = p.planHint()
+		} else if r.Net.Reach <= reachLoopback {
+			d.Hint = p.unasked(r, d.Hint)
 		}
 		return d, ""
 	}
@@ -324,10 +328,10 @@ func (p *policy) refresh() error {
 
 // approvedBefore says whether an allow preset or a digest covers the call; p.mu is held.
 func (p *policy) approvedBefore(r *policyRequest, call presetCall) bool {
-	return p.digests[r.Tool+":"+r.Digest] || slices.ContainsFunc(p.presets, func(ps preset) bool { return ps.allows(call) })
+	return p.digests[r.Tool+":"+r.exact] || slices.ContainsFunc(p.presets, func(ps preset) bool { return ps.allows(call) })
 }
 
-// refuseNet is the refusal of a mode that neither runs nor asks; ok is false where there is none.
+// refuseNet is the refusal of a mode that neither runs nor asks; ok is false where there is none. Its hint names the wider mode alone.
 func refuseNet(n netTouch, mode approvalMode, known bool) (d decision, ok bool) {
 	switch {
 	case n.Host == "" || mode == modeDanger:
@@ -335,9 +339,11 @@ func refuseNet(n netTouch, mode approvalMode, known bool) (d decision, ok bool) 
 	case n.Reach > reachLoopback:
 		return decision{Rule: ruleAddress, Reason: visibleLine(n.Host) + " is " + n.Reach.String(), Hint: "only --yolo goes there"}, true
 	case n.Reach == reachLoopback && mode == modeAllow:
-		return decision{Rule: ruleAddress, Reason: visibleLine(n.Host) + " is " + n.Reach.String(), Hint: "--permission-mode prompt would ask, --yolo would run it"}, true
+		return decision{Rule: ruleAddress, Reason: visibleLine(n.Host) + " is " + n.Reach.String(), Hint: "--yolo would run it"}, true
+	case n.Reach == reachLoopback && mode == modeReadOnly && !known:
+		return decision{Rule: ruleHost, Reason: "mode read-only goes to no host that is new to this session", Hint: "--yolo would run it"}, true
 	case mode == modeReadOnly && (!known || len(n.Secrets) > 0):
-		return decision{Rule: ruleHost, Reason: "mode read-only goes to no host that is new to this session", Hint: "--permission-mode prompt would ask, --auto would run it"}, true
+		return decision{Rule: ruleHost, Reason: "mode read-only goes to no host that is new to this session", Hint: "--auto would run it"}, true
 	}
 	return decision{}, false
 }
@@ -358,9 +364,13 @@ func (p *policy) modeFor(r *policyRequest, unparsable bool) approvalMode {
 func (p *policy) judgeReadOnly(r *policyRequest) decision {
 	switch {
 	case r.Outside:
-		return decision{Rule: ruleOutside, Reason: "mode read-only reads nothing outside the root", Hint: "another --root, or --permission-mode prompt to be asked"}
+		d := decision{Rule: ruleOutside, Reason: "mode read-only reads nothing outside the root", Hint: "another --root, or --permission-mode prompt to be asked"}
+		if p.cfg.ScopedFlag { // nobody would be
+			d.Hint = "another --root, or --yolo"
+		}
+		return d
 	case r.Destructive || r.Always:
-		d := decision{Rule: ruleMode + string(modeReadOnly), Reason: visibleLine(r.Tool) + " may change something", Hint: "--permission-mode prompt would ask, --auto would run it"}
+		d := decision{Rule: ruleMode + string(modeReadOnly), Reason: visibleLine(r.Tool) + " may change something", Hint: p.unasked(r, "--auto would run it")}
 		if p.before != nil {
 			d.Hint = p.planHint()
 		}
@@ -378,7 +388,7 @@ func (p *policy) judgeAllow(r *policyRequest, unparsable bool) decision {
 	switch {
 	case r.Outside:
 		return decision{Rule: ruleOutside, Reason: "mode allow stays inside the root", Hint: "another --root, or --yolo"}
-	case unparsable && !p.digests[r.Tool+":"+r.Digest]:
+	case unparsable && !p.digests[r.Tool+":"+r.exact]:
 		return decision{Rule: ruleUnparsable, Reason: "the command cannot be split into its parts", Hint: "write it more plainly, or --yolo"}
 	}
 	return allowed(ruleMode+string(modeAllow), !r.Person)
@@ -390,7 +400,7 @@ func (p *policy) judgePrompt(r *policyRequest, call presetCall, unparsable bool)
 	switch {
 	case !r.Destructive && !r.Always && !r.Outside && net == "":
 		return allowed(ruleReading, false), ""
-	case !r.Outside && p.digests[r.Tool+":"+r.Digest]:
+	case !r.Outside && p.digests[r.Tool+":"+r.exact]:
 		return allowed(ruleDigest, false), ""
 	case r.Always:
 		ask = "this is always asked about"
@@ -407,7 +417,7 @@ func (p *policy) judgePrompt(r *policyRequest, call presetCall, unparsable bool)
 		}
 	}
 	exact := r.grant()
-	exact.digest = r.Digest
+	exact.digest = r.exact
 	if !r.Always && (p.grants[r.grant()] || p.grants[exact]) {
 		return allowed(ruleSession, false), ""
 	}
@@ -429,12 +439,31 @@ func (p *policy) hint(r *policyRequest, unparsable bool) string {
 		return "--yes would allow it"
 	case r.Outside:
 		return "another --root, or --yolo"
+	case p.cfg.ScopedFlag && r.exact != r.Digest:
+		return "a number in it is beyond 2^53, so that its digest is not its own; tai approval grant writes a preset"
 	case p.cfg.ScopedFlag:
-		return "--approve-scoped " + visibleLine(r.Tool) + ":" + r.Digest + " would allow just this call"
+		hint := p.scoped(r) + " would allow just this call"
+		if !unparsable && r.Net.presetsCount() {
+			hint += "; tai approval grant writes a preset for more"
+		}
+		return hint
 	case unparsable:
 		return "write it more plainly, or --yolo"
 	}
 	return "--auto would allow it (and whatever else is asked)"
+}
+
+// scoped is the flag that approves just this call.
+func (p *policy) scoped(r *policyRequest) string {
+	return "--approve-scoped " + visibleLine(r.Tool) + ":" + r.Digest
+}
+
+// unasked is the way out of a mode that asks nobody into one that asks, or, where nobody sits who could be asked, lets just this call through.
+func (p *policy) unasked(r *policyRequest, wider string) string {
+	if p.cfg.ScopedFlag {
+		return "--permission-mode prompt with " + p.scoped(r) + " would allow just this call, " + wider
+	}
+	return "--permission-mode prompt would ask, " + wider
 }
 
 // grant is the scope that a "yes for this session" to r has. It covers other arguments only of a tool whose definition is
@@ -442,7 +471,7 @@ func (p *policy) hint(r *policyRequest, unparsable bool) string {
 func (r *policyRequest) grant() policyGrant {
 	g := policyGrant{tool: r.Tool, pin: r.Pin, host: r.Net.Host, secrets: r.Net.secrets()}
 	if r.Exact || r.Outside || r.Command != "" || (r.Server != "" && r.Pin == "") {
-		g.digest = r.Digest
+		g.digest = r.exact
 	}
 	return g
 }

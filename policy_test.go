@@ -377,6 +377,9 @@ func TestF22NobodyToAsk(t *testing.T) {
 	add := policyRequest{Tool: "mcp_add", Destructive: true, Always: true, Args: json.RawMessage(`{}`)}
 	mine := add
 	mine.Person = true
+	inexact := call
+	inexact.Args = json.RawMessage(`{"id":9007199254740993}`)
+	big := policyTestScoped(t, call.Tool, inexact.Args)
 	login := add
 	login.Yes = "tai mcp login files --yes"
 	for _, tc := range []struct {
@@ -386,6 +389,9 @@ func TestF22NobodyToAsk(t *testing.T) {
 	}{
 		{policyConfig{Mode: modePrompt}, call, "--auto would allow it"},
 		{policyConfig{Mode: modePrompt, ScopedFlag: true}, call, "--approve-scoped " + digest + " would allow just this call"},
+		{policyConfig{Mode: modePrompt, ScopedFlag: true}, call, "; tai approval grant writes a preset for more"},
+		{policyConfig{Mode: modeReadOnly, ScopedFlag: true}, call, "--permission-mode prompt with --approve-scoped " + digest + " would allow just this call"},
+		{policyConfig{Mode: modePrompt, ScopedFlag: true, Digests: []string{big}}, inexact, "beyond 2^53"}, // POL-07: another call has that digest too
 		{policyConfig{Mode: modePrompt}, add, "--auto would allow it"},
 		{policyConfig{Mode: modePrompt}, mine, "--yes would allow it"},
 		{policyConfig{Mode: modePrompt}, login, "tai mcp login files --yes would allow it"},

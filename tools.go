@@ -274,8 +274,9 @@ func (t *toolbox) dispatchNative(ctx context.Context, c toolCall) (toolResult, e
 		c.ID = t.audit.nextCall()
 	}
 	asked := auditEvent{Event: auditCallRequested, Call: c.ID, Parent: c.Parent, Kind: toolKind, Subject: c.Name, Digest: digest, Size: int64(len(c.Args)), Data: c.Args}
-	ev, req := asked, e.request(c, digest)
-	ev.Data = nil
+	ev := asked
+	ev.Data, c.Args = nil, plainNumbers(c.Args)
+	req := e.request(c, digest)
 	lines := append(make([]auditEvent, 0, 2), asked)
 	if req.Destructive || !c.served() { // else nothing waits on a person or a disk before the next line, and one write takes both
 		if err := t.audit.record(asked); err != nil {
@@ -311,6 +312,32 @@ func (t *toolbox) dispatchNative(ctx context.Context, c toolCall) (toolResult, e
 		return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
 	}
 	return r, nil
+}
+
+// plainNumbers spells whole numbers that are members of args plainly: 10.0 and 1e1 are 10 to a schema and to a digest, and so they have to be to
+// a tool.
+func plainNumbers(args json.RawMessage) json.RawMessage {
+	members, err := jsonObject(args)
+	changed := false
+	for i, m := range members {
+		if len(m.Value) == 0 || m.Value[0] != '-' && (m.Value[0] < '0' || m.Value[0] > '9') || !bytes.ContainsAny(m.Value, ".eE") {
+			continue
+		}
+		if plain, err := canonicalJSON(m.Value); err == nil && !bytes.ContainsAny(plain, ".eE") {
+			members[i].Value, changed = plain, true
+		}
+	}
+	if err != nil || !changed {
+		return args
+	}
+	out := []byte{'{'}
+	for i, m := range members {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(appendJSONString(out, m.Key), ':'), m.Value...)
+	}
+	return append(out, '}')
 }
 
 // dispatchOwn hands a call to a tool that decides and records itself. One that nobody is there for, or whose arguments break its schema, never

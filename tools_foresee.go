@@ -36,5 +36,6 @@ func (t *toolbox) foresee(ctx context.Context, c toolCall) (policyForecast, erro
 	if d := e.needsPerson(c); d.Rule != "" {
 		return t.policy.refuse(c.Name, digest, d.Rule, d.Reason, d.Hint), nil
 	}
+	c.Args = plainNumbers(c.Args)
 	return t.policy.foresee(e.request(c, digest)), nil
 }
