@@ -191,7 +191,7 @@ func (b *mcpBridge) forget(server string) error {
 		all = append(all, c.drop())
 		<-c.turn
 	}
-	return errors.Join(all...)
+	return joinErrors(all...)
 }
 
 func (b *mcpBridge) conn(key connKey) (*bridgeConn, error) {

@@ -187,7 +187,7 @@ func (b *mcpBridge) run(ctx context.Context, call admitted, ref toolRef, args js
 	done.Event, done.Outcome, done.Duration = auditCallCompleted, auditOK, b.cfg.Now().Sub(begin)
 	if callErr != nil {
 		done.Event, done.Outcome, done.Data = auditCallFailed, auditError, auditText("error", callErr.Error())
-		return toolResult{}, errors.Join(fmt.Errorf("mcp server %s: call %s: %w", quoteClip(ref.Server), quoteClip(ref.Tool), b.cleanError(b.authFault(ctx, call.view.entry, callErr))), b.cfg.Audit.record(done))
+		return toolResult{}, joinErrors(fmt.Errorf("mcp server %s: call %s: %w", quoteClip(ref.Server), quoteClip(ref.Tool), b.cleanError(b.authFault(ctx, call.view.entry, callErr))), b.cfg.Audit.record(done))
 	}
 	res, err := b.finish(ctx, call.view, ref, raw, session)
 	done.Size = int64(len(res.Text))

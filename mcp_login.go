@@ -58,7 +58,7 @@ func (b *mcpBridge) authFault(ctx context.Context, e serverEntry, err error) err
 		return &credentialsError{err}
 	case narrow:
 		scope := oauthScopes(strings.Fields(c.Scope))
-		return errors.Join(&loginError{e.Name, scope, true, err}, b.noteScope(ctx, e.Name, scope))
+		return joinErrors(&loginError{e.Name, scope, true, err}, b.noteScope(ctx, e.Name, scope))
 	}
 	return &loginError{Server: e.Name, err: err}
 }
@@ -183,7 +183,7 @@ func (s *tokenSource) renew(ctx context.Context, used secret, challenge []string
 	fresh, err := s.refresh(ctx, v, used, challenge)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), toolStoreTime)
 	defer cancel()
-	return fresh, errors.Join(err, v.endRefresh(end, s.profile, s.server, id))
+	return fresh, joinErrors(err, v.endRefresh(end, s.profile, s.server, id))
 }
 
 // refresh makes the one refresh, with the right to it. The new tokens are stored before they are used (W66).
@@ -214,7 +214,7 @@ func (s *tokenSource) refresh(ctx context.Context, v *vault, used secret, challe
 	got, err := flow.refresh(late, target, oauthClient{l.Client, l.Proof, l.Method}, l.Refresh)
 	if fault, ok := errors.AsType[*oauthFault](err); ok && fault.final() {
 		_, dropErr := v.dropLogin(late, s.profile, s.server, used)
-		return "", errors.Join(fmt.Errorf("its token could not be refreshed: %w", err), dropErr)
+		return "", joinErrors(fmt.Errorf("its token could not be refreshed: %w", err), dropErr)
 	}
 	if err != nil {
 		return "", fmt.Errorf("its token could not be refreshed: %w", err)
@@ -402,7 +402,7 @@ func (b *mcpBridge) authorize(ctx context.Context, flow *oauthFlow, target oauth
 	if err != nil {
 		return l, err
 	}
-	defer func() { err = errors.Join(err, back.close()) }()
+	defer func() { err = joinErrors(err, back.close()) }()
 	client, err := flow.register(ctx, target, back.redirect())
 	if err != nil {
 		return l, err

@@ -452,7 +452,7 @@ func (r *resolver) fromFork(ctx context.Context, o resolveOrder, x *repoReading)
 	answer, err := r.cfg.Fork(ctx, o.Call, resolveBrief(x.link, x.branch, raw, x.names, x.files), mcpResolverSteps)
 	switch {
 	case errors.Is(err, context.Canceled) || errors.Is(ctx.Err(), context.Canceled):
-		return nil, errors.Join(context.Canceled, err)
+		return nil, joinErrors(context.Canceled, err)
 	case errors.Is(err, errNoModel):
 		return nil, fail("it is not possible without a model ("+visibleLine(err.Error())+")", byHand+"; or tai model set names a model that can look further")
 	case err != nil:

@@ -346,7 +346,7 @@ func (t *toolbox) dispatchOwn(ctx context.Context, e *toolEntry, c toolCall) (to
 	alone := e.needsPerson(c)
 	var fault error
 	if alone.Rule == "" {
-		if fault = errors.Join(checkJSON(c.Args), e.schema.validate(c.Args)); fault == nil {
+		if fault = joinErrors(checkJSON(c.Args), e.schema.validate(c.Args)); fault == nil {
 			r, _ := t.keep(ctx, c, t.perform(ctx, e, c))
 			return r, nil
 		}
