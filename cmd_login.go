@@ -97,7 +97,7 @@ func cmdMCPLogout(ctx context.Context, c *invocation) error {
 	if err != nil {
 		return err
 	}
-	profiles, out := []string{profile}, []string{}
+	profiles, out := []string{profile}, []loggedOutJSON{}
 	if c.given("all-profiles") {
 		v, err := c.vault(ctx)
 		if err != nil {
@@ -113,12 +113,12 @@ func cmdMCPLogout(ctx context.Context, c *invocation) error {
 		}
 	}
 	for _, p := range profiles {
-		had, err := c.bridge.logout(ctx, name, p)
+		r, err := c.bridge.logout(ctx, name, p)
 		if err != nil {
 			return err
 		}
-		if had {
-			out = append(out, p)
+		if r.Had {
+			out = append(out, loggedOutJSON{p, r.Revoked, r.Note})
 		}
 	}
 	if c.json {
@@ -126,10 +126,21 @@ func cmdMCPLogout(ctx context.Context, c *invocation) error {
 	}
 	if len(out) == 0 {
 		fmt.Fprintf(c.stdout, "%s: there was no login\n", visibleLine(name))
-		return nil
 	}
-	fmt.Fprintf(c.stdout, "%s: logged out of profile %s; what the provider's own pages list as authorized stays until it is taken back there\n", visibleLine(name), visibleLine(strings.Join(out, ", ")))
+	for _, p := range out {
+		fmt.Fprintf(c.stdout, "%s: logged out of profile %s\n", visibleLine(name), visibleLine(p.Profile))
+		if p.Note != "" {
+			c.say([]string{p.Note}, "note")
+		}
+	}
 	return nil
+}
+
+// loggedOutJSON is one profile that was logged out. Revoked: the authorization server knows of it.
+type loggedOutJSON struct {
+	Profile string `json:"profile"`
+	Revoked bool   `json:"revoked"`
+	Note    string `json:"note,omitempty"`
 }
 
 // loginDesk is where a person is during one login.

@@ -10,7 +10,6 @@ import (
 	"os"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -62,7 +61,7 @@ func TestCLILogin(t *testing.T) {
 	f.revoke()
 	r.tai("mcp", "call", "f", "echo").fails(exitLogin, "tai mcp login f", "hint: tai mcp login f")
 	r.tai("mcp", "login", "f", "--yes", "--json").ok()
-	if got := r.tai("mcp", "logout", "f").ok(); !strings.HasPrefix(got, "f: logged out of profile default;") {
+	if got := r.tai("mcp", "logout", "f").ok(); got != "f: logged out of profile default\n" {
 		t.Errorf("logout: %q", got)
 	}
 	r.tai("mcp", "call", "f", "echo").fails(exitLogin)
@@ -84,9 +83,9 @@ func TestCLILoginProfiles(t *testing.T) {
 	r.tai("mcp", "logout", "f", "--profile", "work").ok()
 	r.tai("mcp", "call", "f", "echo", "--profile", "work").fails(exitLogin)
 	r.tai("mcp", "login", "f", "--yes", "--profile", "work").ok()
-	got := cliJSON[struct{ Profiles []string }](r.tai("mcp", "logout", "f", "--all-profiles", "--json"))
-	if slices.Sort(got.Profiles); !slices.Equal(got.Profiles, []string{"default", "work"}) {
-		t.Errorf("logged out of %q", got.Profiles)
+	got := cliJSON[struct{ Profiles []loggedOutJSON }](r.tai("mcp", "logout", "f", "--all-profiles", "--json"))
+	if len(got.Profiles) != 2 || got.Profiles[0].Profile != "default" || got.Profiles[1].Profile != "work" {
+		t.Errorf("logged out of %+v", got.Profiles)
 	}
 }
 
@@ -236,7 +235,7 @@ func TestMCPLoginTool(t *testing.T) {
 	lr := newLoginRig(t)
 	f, r := lr.f, lr.bridgeRig
 	face := &fakeFace{t: t, back: make(chan string, 1)}
-	box := newToolsBox(t, modeDanger, nil, mcpTools(r.mcpBridge, "linux", func() loginFace { return face })...)
+	box := newToolsBox(t, modeDanger, nil, mcpTools(r.mcpBridge, nil, "linux", func() loginFace { return face })...)
 	call := func(name, args, origin string) toolResult {
 		t.Helper()
 		got, err := box.dispatch(t.Context(), toolCall{Name: name, Args: json.RawMessage(args), Origin: origin})
@@ -272,7 +271,7 @@ func TestMCPLoginTool(t *testing.T) {
 	if face.shown != 2 || face.ended != 3 {
 		t.Errorf("shown %d times, ended %d times", face.shown, face.ended)
 	}
-	alone := newToolsBox(t, modeDanger, nil, mcpTools(r.mcpBridge, "linux", nil)...) // piped
+	alone := newToolsBox(t, modeDanger, nil, mcpTools(r.mcpBridge, nil, "linux", nil)...) // piped
 	if got := toolsRun(t, alone, "mcp_login", `{"server":"f"}`); got.Rule != toolRulePerson {
 		t.Errorf("nobody sits here: %+v", got)
 	}

@@ -88,11 +88,7 @@ func execute(ctx context.Context, inv *invocation, out outside) error {
 		return err
 	}
 	inv.app, inv.json, inv.life = a, a.json, ctx
-	ends := []os.Signal{os.Interrupt}
-	if a.serves() && !signal.Ignored(syscall.SIGHUP) { // the terminal was closed; under nohup that ends nothing
-		ends = append(ends, syscall.SIGHUP)
-	}
-	ctx, stop := signal.NotifyContext(ctx, ends...)
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the next interrupt is the system's own
 	if a.profileFlag != "" {

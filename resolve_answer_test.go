@@ -263,7 +263,7 @@ func TestResolveTool(t *testing.T) {
 	b, r := newBridgeRig(t, modePrompt, "y"), newResolveRig(t, modePrompt)
 	web := newFakeHTTP(t)
 	r.hub.put("acme/weather", ".mcp.json", `{"mcpServers":{"browser":{"command":"no-such-browser"},"db":{"url":"`+web.URL+`/mcp"}}}`)
-	box := newToolsBox(t, modePrompt, nil, mcpTools(b.mcpBridge, r.resolver, "linux")...)
+	box := newToolsBox(t, modePrompt, nil, mcpTools(b.mcpBridge, r.resolver, "linux", nil)...)
 	call := toolCall{Name: "mcp_add", Args: json.RawMessage(`{"source":"https://github.com/acme/weather"}`), Origin: "cli"}
 	got, err := box.dispatch(t.Context(), call)
 	if err != nil || !got.IsError || !strings.Contains(got.Text, "no-such-browser") || r.asked.count() != 1 || b.asked.count() != 1 {
