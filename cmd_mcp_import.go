@@ -174,12 +174,10 @@ func (m *importing) classify(ctx context.Context, found []*importServer) error {
 			switch {
 			case same(row, e):
 				j.State = importStored
-			case row.Name == e.Name:
+			case row.Name == e.Name && j.State == importNew:
 				j.State, j.Difference = importDiffers, cmp.Or(diffText(shownText(maskedEntry(row), m.goos), shownText(shown, m.goos)), "only values of variables or headers differ")
-			case j.State == importNew && strings.HasPrefix(row.Name, e.Name+"-"+s.Origins[0].App):
-				if same(row, renamed(e, row.Name)) { // it came in beside another of its name
-					j.Name, j.State = row.Name, importStored
-				}
+			case strings.HasPrefix(row.Name, e.Name+"-"+s.Origins[0].App) && same(row, renamed(e, row.Name)): // it came in beside another of its name
+				j.Name, j.State, j.Difference = row.Name, importStored, ""
 			}
 		}
 	}

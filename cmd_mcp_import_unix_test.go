@@ -57,7 +57,9 @@ func TestImportLooks(t *testing.T) {
 			t.Errorf("%s is there", path)
 		}
 	}
-	r.tai("mcp", "import", "--yes", "--permission-mode", "read-only").outHas("bad  new")
+	if got := r.tai("mcp", "import", "--yes", "--permission-mode", "read-only"); got.code != exitRefused {
+		t.Errorf("read-only: exit %d", got.code)
+	}
 	if len(r.servers()) != 0 {
 		t.Error("read-only imports")
 	}
@@ -106,6 +108,21 @@ func TestImportStores(t *testing.T) {
 	}
 	if got := r.tai("mcp", "import", "--dry-run", "--json").states(); got != "s=stored o=differs n=stored" {
 		t.Errorf("last: %s", got)
+	}
+}
+
+// Two of one name come in under two names, and are both known again, whichever app is read.
+func TestImportNames(t *testing.T) {
+	t.Parallel()
+	r := importRig(t, cursorFile(`"files":{"command":"one"}`), ".lmstudio/mcp.json", cursorFile(`"files":{"command":"two"}`))
+	r.tai("mcp", "import", "--yes").ok()
+	if a, b := r.entryOf("files"), r.entryOf("files-lm-studio"); a.Command != "one" || b.Command != "two" || b.Source != "import:lm-studio" {
+		t.Errorf("stored %+v and %+v", a, b)
+	}
+	for app, want := range map[string]string{"": "files=stored files-lm-studio=stored", "cursor": "files=stored", "lm-studio": "files-lm-studio=stored"} {
+		if got := r.tai(append([]string{"mcp", "import", "--dry-run", "--json"}, strings.Fields(app)...)...).states(); got != want {
+			t.Errorf("%q: %s, want %s", app, got, want)
+		}
 	}
 }
 
