@@ -336,16 +336,6 @@ func (x *importer) rewrite(a *clientApp, n confNode, folder string) confNode {
 	switch a.ID {
 	case "cursor", "vscode":
 		return mapTexts(n, strings.NewReplacer(pairs...).Replace)
-	case "zed":
-		n.items = slices.Clone(n.items)
-		for i := range n.items { // source says only that a person wrote it, or that an extension brought it
-			n.items[i].node.items = slices.Clone(n.items[i].node.items)
-			for k := range n.items[i].node.items {
-				if m := &n.items[i].node.items[k]; m.key == "source" {
-					m.key = "description"
-				}
-			}
-		}
 	case "gemini":
 		bare := regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
 		return mapTexts(n, func(s string) string { return bare.ReplaceAllString(s, "$${$1}") })
