@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -250,7 +251,10 @@ func TestMCPServeBridged(t *testing.T) {
 		if m := s.call("mcp_s_echo", `{"n":1}`); m.Error == nil || m.Error.Code != codeInvalidParams {
 			t.Errorf("%s: by its bridged name: %+v", mode, m)
 		}
-		servedDenied(t, s.call("mcp_call", call(2)), ruleApproved)
+		no := s.call("mcp_call", call(2))
+		if servedDenied(t, no, ruleApproved); !strings.Contains(no.Error.Message, "--approve-scoped mcp:s/echo:") {
+			t.Errorf("%s: the way out is not said: %s", mode, no.Error.Message)
+		}
 		if m := s.call("policy_check", `{"tool":"mcp_call","args":`+call(2)+`}`); !strings.Contains(string(m.Result), ruleApproved) {
 			t.Errorf("%s: policy_check: %s", mode, m.Result)
 		}
@@ -274,6 +278,22 @@ func TestMCPServeBridged(t *testing.T) {
 		t.Error("a preset does not allow it")
 	}
 	servedDenied(t, p.call("mcp_call", `{"server":"s","tool":"add","args":{"a":1,"b":2}}`), ruleApproved)
+	logs, err := filepath.Glob(filepath.Join(r.dir, ".tai", "runs", "mcp-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := map[string]bool{} // what let calls through
+	for _, log := range logs {
+		for _, rec := range auditRows(t, log) {
+			if rec.Event == auditCallStarted && rec.Kind == auditKindMCP {
+				rule, _, _ := strings.Cut(rec.Rule, " p-")
+				rules[rule] = true
+			}
+		}
+	}
+	if want := map[string]bool{"digest": true, "mode allow": true, "mode danger-full-access": true, "allow preset": true}; !maps.Equal(rules, want) {
+		t.Errorf("the log tells %v, want %v", rules, want)
+	}
 }
 
 // TestMCPServeROO: paths outside the root, under every spelling, and tai's own files, over the wire (ROO-01 to ROO-04, ROO-06).

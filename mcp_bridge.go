@@ -83,6 +83,7 @@ type bridgeTool struct {
 	Hash   string
 	Output json.RawMessage
 	Trust  trustVerdict // not of a view, which outlives it
+	Ruled  string       // the policy's rule that let one call of it through; neither of a view
 }
 
 // bridgeMemo is what was read at one stamp. A write by anyone empties it.

@@ -55,6 +55,7 @@ func (b *mcpBridge) callTool(ctx context.Context, ref toolRef, call toolCall) (t
 		}
 		return refusal, joinErrors(err, b.cfg.Audit.record(blocked))
 	}
+	ev.Rule = tool.Ruled
 	return b.run(ctx, admitted{view, tool}, ref, args, ev, call.Session)
 }
 
@@ -102,6 +103,7 @@ func (b *mcpBridge) admit(ctx context.Context, ref toolRef, call toolCall, args 
 		// Granted in between by another process: what was asked about is not what would run.
 		return nil, pinned, refused("pin", "the tool changed while this call was decided", "call it again"), nil
 	}
+	pinned.Ruled = d.Rule
 	return view, pinned, refuseTool(ref, pinned), nil
 }
 

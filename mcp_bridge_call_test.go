@@ -146,7 +146,7 @@ func TestBridgeOutcomes(t *testing.T) {
 			got = append(got, strings.TrimPrefix(rec.Event, "tool_call_")+" "+rec.Outcome+" "+rec.Rule)
 		}
 	}
-	want := "completed ok ,failed error ,failed error ,blocked denied tool list,blocked error not reachable,blocked denied enablement"
+	want := "completed ok mode danger-full-access,failed error mode danger-full-access,failed error mode danger-full-access,blocked denied tool list,blocked error not reachable,blocked denied enablement"
 	if strings.Join(got, ",") != want {
 		t.Errorf("outcomes %s\nwant     %s", strings.Join(got, ","), want)
 	}

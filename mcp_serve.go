@@ -256,6 +256,9 @@ func (c *serveCore) callTool(ctx context.Context, dst []byte, call *servedCall, 
 // deniedError is what a refused call gets over MCP. The rule and the way out are in the message for a reader and in data for a program.
 func deniedError(r toolResult) *rpcError {
 	data := appendJSONString([]byte(`{"rule":`), r.Rule)
+	if r.Hint != "" && !strings.Contains(r.Text, r.Hint) { // many clients show the message alone
+		r.Text += "; " + r.Hint
+	}
 	if r.Hint != "" {
 		data = appendJSONString(append(data, `,"hint":`...), r.Hint)
 	}

@@ -442,20 +442,24 @@ func (p *policy) hint(r *policyRequest, unparsable bool) string {
 	case p.cfg.ScopedFlag && r.exact != r.Digest:
 		return "a number in it is beyond 2^53, so that its digest is not its own; tai approval grant writes a preset"
 	case p.cfg.ScopedFlag:
-		hint := p.scoped(r) + " would allow just this call"
-		if !unparsable && r.Net.presetsCount() {
-			hint += "; tai approval grant writes a preset for more"
-		}
-		return hint
+		return p.scoped(r) + " would allow just this call" + presetHint(r, unparsable)
 	case unparsable:
 		return "write it more plainly, or --yolo"
 	}
-	return "--auto would allow it (and whatever else is asked)"
+	return "--auto would allow it (and whatever else is asked)" + presetHint(r, unparsable)
+}
+
+// presetHint goes on with the preset that would do, "" where none would.
+func presetHint(r *policyRequest, unparsable bool) string {
+	if r.Always || unparsable || !r.Net.presetsCount() {
+		return ""
+	}
+	return "; tai approval grant writes a preset for more"
 }
 
 // scoped is the flag that approves just this call.
 func (p *policy) scoped(r *policyRequest) string {
-	return "--approve-scoped " + visibleLine(r.Tool) + ":" + r.Digest
+	return "--approve-scoped " + quoteWord(r.Tool+":"+r.Digest)
 }
 
 // unasked is the way out of a mode that asks nobody into one that asks, or, where nobody sits who could be asked, lets just this call through.

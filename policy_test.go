@@ -377,6 +377,8 @@ func TestF22NobodyToAsk(t *testing.T) {
 	add := policyRequest{Tool: "mcp_add", Destructive: true, Always: true, Args: json.RawMessage(`{}`)}
 	mine := add
 	mine.Person = true
+	blank := call
+	blank.Tool = "mcp:my files/write"
 	inexact := call
 	inexact.Args = json.RawMessage(`{"id":9007199254740993}`)
 	big := policyTestScoped(t, call.Tool, inexact.Args)
@@ -391,6 +393,7 @@ func TestF22NobodyToAsk(t *testing.T) {
 		{policyConfig{Mode: modePrompt, ScopedFlag: true}, call, "--approve-scoped " + digest + " would allow just this call"},
 		{policyConfig{Mode: modePrompt, ScopedFlag: true}, call, "; tai approval grant writes a preset for more"},
 		{policyConfig{Mode: modeReadOnly, ScopedFlag: true}, call, "--permission-mode prompt with --approve-scoped " + digest + " would allow just this call"},
+		{policyConfig{Mode: modePrompt, ScopedFlag: true}, blank, "--approve-scoped 'mcp:my files/write:"}, // as a shell takes it
 		{policyConfig{Mode: modePrompt, ScopedFlag: true, Digests: []string{big}}, inexact, "beyond 2^53"}, // POL-07: another call has that digest too
 		{policyConfig{Mode: modePrompt}, add, "--auto would allow it"},
 		{policyConfig{Mode: modePrompt}, mine, "--yes would allow it"},
