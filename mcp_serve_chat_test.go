@@ -475,6 +475,24 @@ func TestServeChatPolicyAndAudit(t *testing.T) {
 	servedDenied(t, r.rpc, ruleDeny+"p-1")
 }
 
+// TestServeChatForgotten: a served session that ends before its first conversation has begun leaves nothing of it behind.
+func TestServeChatForgotten(t *testing.T) {
+	c := newServeChat(serveChatConfig{Now: time.Now})
+	seat, err := c.sit("s-1", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.forget("s-1")
+	c.began(seat, "c-1")
+	c.rise(seat)
+	if len(c.own) != 0 {
+		t.Errorf("own = %v", c.own)
+	}
+	if next, err := c.sit("s-1", ""); err != nil || next == seat {
+		t.Errorf("another session of that name goes on with it: %v", err)
+	}
+}
+
 // Conversations in memory are bounded: the longest idle one goes and is taken up again from the vault; where all are at work one more is refused.
 func TestServeChatBounded(t *testing.T) {
 	begun, release := make(chan struct{}, serveChats), make(chan struct{})
@@ -485,13 +503,16 @@ func TestServeChatBounded(t *testing.T) {
 		}
 		return chatEcho(ctx, r)
 	})
-	sessions := make([]string, serveChats+1)
+	sessions, oldest := make([]string, serveChats+1), ""
 	for i := range sessions {
 		sessions[i] = f.open(t)
-		f.say(t, sessions[i], fmt.Sprint("hello ", i))
+		turn := f.say(t, sessions[i], fmt.Sprint("hello ", i))
+		if i == 0 {
+			oldest = turn.Session
+		}
 	}
-	if n := len(f.chat.seats); n != serveChats {
-		t.Errorf("%d conversations are kept, want %d", n, serveChats)
+	if n := len(f.chat.seats); n != serveChats || f.chat.seats[oldest] != nil {
+		t.Errorf("%d conversations are kept, want %d without the one that was idle longest", n, serveChats)
 	}
 	f.say(t, sessions[0], "still there?") // it was let go
 	if msgs := f.asked()[serveChats+1].Messages; len(msgs) != 3 || msgs[0].Content != "hello 0" {

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -110,7 +111,7 @@ func TestServeW72SRV08SRV09F23Origin(t *testing.T) {
 func TestServeListedOrigin(t *testing.T) {
 	f := serveStart(t, modeDanger, func(c *serveConfig) { c.AllowedOrigins = []string{"https://app.example"} })
 	r := f.send(t, "OPTIONS", "", "Origin: https://app.example", "Access-Control-Request-Method: POST", "Authorization: ")
-	if r.status != 204 || r.header.Get("Access-Control-Allow-Origin") != "https://app.example" || !strings.Contains(r.header.Get("Access-Control-Allow-Headers"), "Authorization") {
+	if r.status != 204 || r.header.Get("Access-Control-Allow-Origin") != "https://app.example" || r.header.Get("Vary") != "Origin" || !strings.Contains(r.header.Get("Access-Control-Allow-Headers"), "Authorization") {
 		t.Errorf("preflight: status %d, %v", r.status, r.header)
 	}
 	if r := f.send(t, "OPTIONS", "", "Access-Control-Request-Method: POST", "Authorization: "); r.status != 401 {
@@ -148,6 +149,52 @@ func TestServeSRV20HostFollowsBind(t *testing.T) {
 		if r := f.send(t, "POST", servePing, "Host: box.example:8765"); r.status != 403 {
 			t.Errorf("bound to %q: status %d, want 403", bind, r.status)
 		}
+	}
+}
+
+// TestServeListener: what counts is the address that is listened on, not its name. One that turns out to be this machine's alone holds Host to it, and
+// one that does not is not served without a key (SRV-20).
+func TestServeListener(t *testing.T) {
+	t.Parallel()
+	f := serveMake(t, modeDanger, func(c *serveConfig) { c.Bind = "box.example" })
+	f.server.bind = "127.0.0.1" // what the name leads to
+	_, stop := f.serveRun(t)
+	if r := f.send(t, "POST", servePing, "Host: box.example"); r.status != 403 {
+		t.Errorf("a name of its own on this machine: status %d", r.status)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	open := serveMake(t, modeDanger, func(c *serveConfig) { c.Key, c.Open = "", true })
+	open.server.bind = "0.0.0.0"
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if err := open.server.serve(ctx, func(string) { cancel() }); err == nil || !strings.Contains(err.Error(), "there is no key") {
+		t.Errorf("every address without a key: %v", err)
+	}
+}
+
+// TestServeSRV01Unread: what is refused is not read, and a body that does not come holds the connection for the linger alone.
+func TestServeSRV01Unread(t *testing.T) {
+	t.Parallel()
+	f := serveMake(t, modeDanger, nil)
+	f.server.limits.linger = 100 * time.Millisecond
+	addr, stop := f.serveRun(t)
+	for _, length := range []string{"Content-Length: 100", "Transfer-Encoding: chunked"} {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conn.SetDeadline(time.Now().Add(5 * time.Second))
+		io.WriteString(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n"+length+"\r\n\r\n")
+		got, err := io.ReadAll(conn)
+		if err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 401") || !strings.Contains(string(got), "Connection: close\r\n") {
+			t.Errorf("%s: %q, %v", length, got, err)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -369,10 +416,17 @@ func TestServeW78W79W80SRV10SRV11Session(t *testing.T) {
 			t.Errorf("%s %v: error without the request's id: %s", tc.body, tc.headers, r.body)
 		}
 	}
+	head := "POST /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nAuthorization: Bearer " + serveTestKey + "\r\nContent-Length: " + strconv.Itoa(len(servePing)) + "\r\n"
+	other := f.open(t)
+	for headers, want := range map[string]int{other: 200, other + "\r\n" + other: 400, other + "\r\n" + headerProtocol + ": 2025-11-25\r\n" + headerProtocol + ": 2025-11-25": 400} {
+		if got, body := serveRaw(t, f.addr(), head+headers+"\r\n\r\n"+servePing); got != want {
+			t.Errorf("%q: status %d, want %d: %s", headers, got, want, body)
+		}
+	}
 	if f.deeds.Load() != 0 {
 		t.Error("a tool ran without a session")
 	}
-	if got := len(f.server.sessions); got != n-1 {
+	if got := len(f.server.sessions); got != n {
 		t.Errorf("%d sessions, want %d: refusals allocate nothing", got, n-1)
 	}
 }
@@ -487,7 +541,7 @@ func TestServeSRV13W73Connections(t *testing.T) {
 		t.Errorf("the documented waits are 5, 30, 30 and 120 s, and 32 KB of headers: %+v", l)
 	}
 	f := serveMake(t, modeDanger, nil)
-	f.server.limits.header, f.server.limits.body = 500*time.Millisecond, 200*time.Millisecond
+	f.server.limits.header, f.server.limits.body, f.server.limits.idle = 500*time.Millisecond, 200*time.Millisecond, 300*time.Millisecond
 	addr, stop := f.serveRun(t)
 	if a, err := netip.ParseAddrPort(addr); err != nil || a.Addr().String() != "127.0.0.1" {
 		t.Errorf("the default bind is %s", addr)
@@ -521,6 +575,16 @@ func TestServeSRV13W73Connections(t *testing.T) {
 	head := "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + session + "\r\nAuthorization: Bearer " + serveTestKey + "\r\nContent-Length: 100\r\n\r\n"
 	if got, _ := serveRaw(t, addr, head+"{"); got != 408 {
 		t.Errorf("a body that stalls: status %d", got)
+	}
+	kept, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	kept.SetReadDeadline(time.Now().Add(5 * time.Second))
+	io.WriteString(kept, "GET /none HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	if got, err := io.ReadAll(kept); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 404") || strings.Contains(string(got), "Connection: close") {
+		t.Errorf("a kept connection without a further request: %q, %v", got, err)
 	}
 	if err := stop(); err != nil {
 		t.Errorf("stop: %v", err)

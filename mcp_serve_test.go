@@ -424,6 +424,31 @@ func TestServeW85Structured(t *testing.T) {
 	}
 }
 
+// TestServeArgumentsKept: arguments stay what they were, also when the next message lies where theirs lay. What a client reads of tai's own faults is masked.
+func TestServeArgumentsKept(t *testing.T) {
+	f := serveMake(t, modeDanger, nil)
+	buf := []byte(serveCall("echo", `{"text":"first"}`))
+	m, err := decodeMessage(buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.server.core.reply(t.Context(), nil, "s", m)
+	clear(buf)
+	if c := <-f.seen; string(c.Args) != `{"text":"first"}` {
+		t.Errorf("kept %q", c.Args)
+	}
+	f.server.core.tools.redact = func(s string) string { return strings.ReplaceAll(s, "runs", "[secret:PLACE]") }
+	f.audit.broken = errors.New("no room in runs")
+	m, err = decodeMessage([]byte(serveCall("echo", `{"text":"second"}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(f.server.core.reply(t.Context(), nil, "s", m)); !strings.Contains(got, "-32603") || !strings.Contains(got, "[secret:PLACE]") || strings.Contains(got, "in runs") {
+		t.Errorf("a fault of the run log: %s", got)
+	}
+	f.audit.broken = nil
+}
+
 func TestServeDenied(t *testing.T) {
 	f := serveStart(t, modePrompt, nil)
 	session := f.open(t)
