@@ -150,7 +150,7 @@ type repoReading struct {
 
 // repoFound is the entry that was taken.
 type repoFound struct {
-	repoEntry
+	*repoEntry
 	file   string
 	sure   bool
 	others []string
@@ -199,9 +199,9 @@ func (x *repoReading) result(f *repoFound) resolved {
 	if goodServerName(e.Name) != nil {
 		e.Name = x.link.Name
 	}
-	res.Warnings = append(slices.Clone(f.Notes), entryHoles(e)...)
+	res.Warnings = append(slices.Clone(f.Notes), entryHoles(&e)...)
 	if !f.sure {
-		res.Doubt = "nothing in " + entryText(e) + " names the repository " + x.link.full()
+		res.Doubt = "nothing in " + entryText(&e) + " names the repository " + x.link.full()
 	}
 	res.Servers = []serverEntry{e}
 	return res
@@ -370,14 +370,14 @@ func (x *repoReading) fromReadme(ctx context.Context, file string) (*repoFound, 
 	return x.pick(file, list), nil
 }
 
-func (x *repoReading) pick(file string, list []repoEntry) *repoFound {
+func (x *repoReading) pick(file string, list []*repoEntry) *repoFound {
 	e, sure, others, said := x.words.choose(list)
 	for _, s := range said {
 		if x.said = append(x.said, visibleLine(file)+": "+s); len(x.said) > 30 {
 			break
 		}
 	}
-	if e.Transport == "" {
+	if e == nil {
 		return nil
 	}
 	return &repoFound{e, file, sure, others}
@@ -396,7 +396,7 @@ func (x *repoReading) readmeSays(ctx context.Context, dir string, items []github
 	for _, e := range readmeEntries(text, x.link.Name, x.goos) {
 		same := e.Command == f.Command && commandName(e.Command, e.Args) == commandName(f.Command, f.Args)
 		if same && (len(e.Env) > 0 || len(e.Args) > len(f.Args)) {
-			s := fmt.Sprintf("%s, line %d, starts it with more: %s", readme, e.Line, entryText(e.serverEntry))
+			s := fmt.Sprintf("%s, line %d, starts it with more: %s", readme, e.Line, entryText(&e.serverEntry))
 			for _, name := range slices.Sorted(maps.Keys(e.Env)) {
 				s += fmt.Sprintf(" and --env %s='${%s}'", visibleLine(name), visibleLine(name))
 			}
@@ -462,5 +462,5 @@ func (r *resolver) fromFork(ctx context.Context, o resolveOrder, x *repoReading)
 	if err != nil {
 		return nil, fail(err.Error(), byHand)
 	}
-	return &repoFound{repoEntry{serverEntry: e}, "the answer of a sub-agent that read the files", x.words.owns(e), nil}, nil
+	return &repoFound{&repoEntry{serverEntry: e}, "the answer of a sub-agent that read the files", x.words.owns(&e), nil}, nil
 }

@@ -273,6 +273,8 @@ func TestResolveShapes(t *testing.T) {
 		{"README with other clients' commands", "", []string{"README.md", hubReadme + "```sh\nnpx -y @smithery/cli install @acme/weather-mcp --client x\nnpx @modelcontextprotocol/inspector npx weather-mcp\nclaude mcp add weather -e WEATHER_KEY=k -- npx -y weather-mcp@latest\n```\n"},
 			"weather-mcp: npx -y weather-mcp@latest WEATHER_KEY=k", nil, false},
 		{"README with an address for other clients", "", []string{"README.md", hubReadme + "```sh\nclaude mcp add --transport http weather https://weather.example.net/mcp\n```\n"}, "weather.example.net: https://weather.example.net/mcp", nil, false},
+		{"README with an installed program first", "", []string{"README.md", hubReadme + "```json\n{\"mcpServers\":{\"weather\":{\"command\":\"python\",\"args\":[\"-m\",\"weather_mcp\"]}}}\n```\n```json\n{\"mcpServers\":{\"weather\":{\"command\":\"uvx\",\"args\":[\"weather-mcp\"]}}}\n```\n"},
+			"weather: uvx weather-mcp", []string{"also offered there, and not taken: python -m weather_mcp"}, false},
 		{"README with TOML", "", []string{"README.md", hubReadme + "```toml\n[mcp_servers.weather]\ncommand = \"npx\"\nargs = [\"-y\", \"weather-mcp\"]\n```\n"}, "weather: npx -y weather-mcp", nil, false},
 		{"README with a code span", "", []string{"README", "npx is needed to run this\n\n`npx -y weather-mcp`\n"}, "weather-mcp: npx -y weather-mcp", []string{"README, line 3,"}, false},
 		{"a folder of many servers", "/tree/main/src/tides", []string{"package.json", `{"name":"all","private":true,"workspaces":["src/*"]}`, "README.md", hubReadme,
@@ -303,7 +305,7 @@ func TestResolveShapes(t *testing.T) {
 				t.Fatal(err)
 			}
 			e := res.Servers[0]
-			got := e.Name + ": " + entryText(e)
+			got := e.Name + ": " + entryText(&e)
 			for k, v := range e.Env {
 				if v != "<YOUR_KEY>" {
 					got += " " + k + "=" + v
@@ -527,7 +529,7 @@ func TestResolveOddFiles(t *testing.T) {
 				t.Errorf("hint %q", hint)
 			}
 			r.hub.repos["o/r"].Refs["main"]["package.json"] = hubFile{Text: `{"name":"r-mcp","bin":"x.js"}`}
-			if res, err := r.of(t, "github.com/o/r", ""); err != nil || entryText(res.Servers[0]) != "npx -y r-mcp" {
+			if res, err := r.of(t, "github.com/o/r", ""); err != nil || entryText(&res.Servers[0]) != "npx -y r-mcp" {
 				t.Errorf("%+v, %v", res.Servers, err)
 			}
 		})

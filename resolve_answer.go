@@ -104,8 +104,8 @@ func resolveAnswer(answer, want, fallback, goos string) (serverEntry, error) {
 	if len(list) != 1 {
 		return serverEntry{}, errors.New("the entry gives more than one server")
 	}
-	if why := needsCopy(list[0].serverEntry); why != "" {
-		return serverEntry{}, errors.New(why)
+	if why := needsCopy(&list[0].serverEntry); why != "" {
+		return serverEntry{}, errors.New(entryText(&list[0].serverEntry) + " " + why)
 	}
 	return list[0].serverEntry, nil
 }

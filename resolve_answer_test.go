@@ -58,7 +58,7 @@ func TestCFG08Answer(t *testing.T) {
 		{"huge", fenced(`{"error":"` + strings.Repeat("x", resolveAnswerMax) + `"}`), "! at most 16384"},
 	} {
 		e, err := resolveAnswer(tc.answer, "mine", "weather", "linux")
-		got := e.Name + ": " + entryText(e)
+		got := e.Name + ": " + entryText(&e)
 		if err != nil {
 			got = "! " + err.Error()
 		}
@@ -76,7 +76,7 @@ func TestCFG08SecondPass(t *testing.T) {
 	r.hub.put("acme/weather", "README.md", lure, "pyproject.toml", "[project]\nname = 'weather-mcp'\n", "src/x.py", "x")
 	r.fault, r.answer = nil, fenced(`{"command":"uvx","args":["weather-mcp"]}`)
 	res, err := r.of(t, "github.com/acme/weather", "")
-	if err != nil || res.Doubt != "" || entryText(res.Servers[0]) != "uvx weather-mcp" || res.Servers[0].Source != "github:acme/weather" || !strings.HasPrefix(res.Found, "the answer of a sub-agent") {
+	if err != nil || res.Doubt != "" || entryText(&res.Servers[0]) != "uvx weather-mcp" || res.Servers[0].Source != "github:acme/weather" || !strings.HasPrefix(res.Found, "the answer of a sub-agent") {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	mark := "file-" + sha256Hex([]byte(lure))[:12]

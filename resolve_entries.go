@@ -45,7 +45,7 @@ func coreWord(s string) string {
 }
 
 // owns reports an entry that names the repository: by its own name, by the package, image or program that it runs, or by its address.
-func (w repoWords) owns(e serverEntry) bool {
+func (w repoWords) owns(e *serverEntry) bool {
 	what := commandName(e.Command, e.Args)
 	texts := []string{e.Name, what, addressName(e.URL)}
 	for _, a := range e.Args {
@@ -66,42 +66,48 @@ func (w repoWords) owns(e serverEntry) bool {
 	return false
 }
 
-// choose takes the entry that the person named, else the first that belongs to the repository, else the first. sure is false for the last. Entries that are no use are told in said.
-func (w repoWords) choose(list []repoEntry) (pick repoEntry, sure bool, others, said []string) {
-	best := -1
-	rank := func(e repoEntry) int {
-		switch {
-		case w.Want != "" && e.Name == w.Want:
-			return 0
-		case w.owns(e.serverEntry):
-			return 1
-		}
-		return 2
-	}
-	var use []repoEntry
+// choose takes the entry that the person named, else the first of the best rank. sure is false where nothing ties it to the repository. Entries that are no use are told in said.
+func (w repoWords) choose(list []*repoEntry) (pick *repoEntry, sure bool, others, said []string) {
+	best := rankOther
 	for _, e := range list {
-		if why := needsCopy(e.serverEntry); why != "" {
-			said = addOnce(said, why)
+		text, rank := entryText(&e.serverEntry), w.rank(&e.serverEntry)
+		switch why := needsCopy(&e.serverEntry); {
+		case why != "":
+			said = addOnce(said, text+" "+why)
 			continue
-		}
-		if e.Bare && rank(e) == 2 {
-			said = addOnce(said, entryText(e.serverEntry)+" has nothing in its name of the repository's")
+		case e.Bare && rank == rankOther:
+			said = addOnce(said, text+" has nothing in its name of the repository's")
 			continue
+		case pick == nil || rank < best:
+			pick, best = e, rank
 		}
-		if use = append(use, e); best < 0 || rank(e) < rank(use[best]) {
-			best = len(use) - 1
-		}
+		others = addOnce(others, text)
 	}
-	if best < 0 {
-		return pick, false, nil, said
+	if pick != nil {
+		taken := entryText(&pick.serverEntry)
+		others = slices.DeleteFunc(others, func(s string) bool { return s == taken })
 	}
-	pick = use[best]
-	for _, e := range use {
-		if text := entryText(e.serverEntry); text != entryText(pick.serverEntry) {
-			others = addOnce(others, text)
-		}
+	return pick, best < rankOther, others[:min(len(others), resolveOthersMax)], said
+}
+
+// The ranks of an entry, best first.
+const (
+	rankNamed   = iota // by the person
+	rankFetched        // it belongs to the repository, and is fetched or only dialled
+	rankOwn            // it belongs to the repository, and its program has to be here
+	rankOther
+)
+
+func (w repoWords) rank(e *serverEntry) int {
+	switch {
+	case w.Want != "" && e.Name == w.Want:
+		return rankNamed
+	case !w.owns(e):
+		return rankOther
+	case e.URL != "" || fetchesProgram(programName(e.Command), e.Args) || isContainerRun(e.Command, e.Args):
+		return rankFetched
 	}
-	return pick, rank(pick) < 2, others[:min(len(others), resolveOthersMax)], said
+	return rankOwn
 }
 
 func addOnce(list []string, s string) []string {
@@ -112,7 +118,7 @@ func addOnce(list []string, s string) []string {
 }
 
 // entryText is what an entry runs or dials, in one line.
-func entryText(e serverEntry) string {
+func entryText(e *serverEntry) string {
 	if e.URL != "" {
 		return brief(visibleLine(e.URL), 200)
 	}
@@ -120,26 +126,25 @@ func entryText(e serverEntry) string {
 }
 
 // needsCopy says why an entry is of no use without a copy of the repository or what is built from it, "" where it is.
-func needsCopy(e serverEntry) string {
+func needsCopy(e *serverEntry) string {
 	if e.URL != "" {
 		host := addressName(e.URL)
 		switch {
 		case isLoopbackHost(host) || host == "0.0.0.0" || host == "::":
-			return entryText(e) + " is an address of a program that already runs here"
+			return "is an address of a program that already runs here"
 		case hasPlaceholder(e.URL) || holeWord(host) || host == "example.com" || strings.HasSuffix(host, ".example.com"):
-			return entryText(e) + " is only an example of an address"
+			return "is only an example of an address"
 		}
 		return ""
 	}
 	program := programName(e.Command)
-	no := func(why string) string { return entryText(e) + " " + why }
 	if isContainerRun(e.Command, e.Args) {
 		run := readContainerRun(e.Args)
 		switch {
 		case run.image != "" && !strings.ContainsAny(run.image, "/."):
-			return no("runs an image that has to be built first")
+			return "runs an image that has to be built first"
 		case !run.interactive:
-			return no("runs a container without -i, so that it has no standard input to speak on")
+			return "runs a container without -i, so that it has no standard input to speak on"
 		}
 		return ""
 	}
@@ -147,11 +152,11 @@ func needsCopy(e serverEntry) string {
 		return ""
 	}
 	if isInterpreter(program) && !(program == "env" || program == "time") && !slices.Contains(e.Args, "-m") {
-		return no("needs a copy of the repository")
+		return "needs a copy of the repository"
 	}
 	for i, a := range append([]string{e.Command}, e.Args...) {
 		if pathHole(a) || i > 0 && holePath(a) || strings.HasPrefix(a, "./") || strings.HasPrefix(a, "../") {
-			return no("needs a copy of the repository")
+			return "needs a copy of the repository"
 		}
 	}
 	return ""
@@ -210,7 +215,7 @@ func holeWord(s string) bool {
 }
 
 // entryHoles says which values of an entry stand for the reader's own.
-func entryHoles(e serverEntry) []string {
+func entryHoles(e *serverEntry) []string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(e.Env)) {
 		if v := e.Env[k]; holeWord(v) || holePath(v) {
@@ -231,7 +236,7 @@ func entryHoles(e serverEntry) []string {
 }
 
 // configEntries are those of a file that is a configuration as a whole. fallback names a bare entry without a name.
-func configEntries(text, fallback, goos string) ([]repoEntry, error) {
+func configEntries(text, fallback, goos string) ([]*repoEntry, error) {
 	o := normalizeOptions{OS: goos}
 	res, err := normalize([]byte(text), o)
 	if err != nil && strings.Contains(err.Error(), "name") {
@@ -241,9 +246,9 @@ func configEntries(text, fallback, goos string) ([]repoEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]repoEntry, len(res.Servers))
+	out := make([]*repoEntry, len(res.Servers))
 	for i, e := range res.Servers {
-		out[i] = repoEntry{serverEntry: e}
+		out[i] = &repoEntry{serverEntry: e}
 		for _, note := range slices.Concat(res.Notes, res.Warnings) {
 			if len(res.Servers) == 1 || strings.Contains(note, e.Name) {
 				out[i].Notes = append(out[i].Notes, note)
@@ -254,7 +259,7 @@ func configEntries(text, fallback, goos string) ([]repoEntry, error) {
 }
 
 // packageEntry is that of a package.json. npx can run a package that is published and has a program.
-func packageEntry(text, fallback, goos string) ([]repoEntry, error) {
+func packageEntry(text, fallback, goos string) ([]*repoEntry, error) {
 	var p struct {
 		Name       string
 		Private    bool
@@ -276,8 +281,8 @@ func packageEntry(text, fallback, goos string) ([]repoEntry, error) {
 }
 
 // readmeEntries are those that a README shows: configurations first, then command lines.
-func readmeEntries(text, fallback, goos string) []repoEntry {
-	var configs, lines []repoEntry
+func readmeEntries(text, fallback, goos string) []*repoEntry {
+	var configs, lines []*repoEntry
 	for _, b := range fencedBlocks(text) {
 		if (confInput{text: b.text}).structured() {
 			list, _ := configEntries(b.text, fallback, goos) // a page shows many blocks that are no configuration
@@ -315,10 +320,10 @@ func ownLines(text string) string {
 }
 
 // shownLines are the entries of the command lines of a text, step being how far one line moves the number of it.
-func shownLines(text string, line, step int, goos string) []repoEntry {
-	var out []repoEntry
+func shownLines(text string, line, step int, goos string) []*repoEntry {
+	var out []*repoEntry
 	for _, l := range joinedLines(text) {
-		if e, ok := shownLine(l, goos); ok {
+		if e := shownLine(l, goos); e != nil {
 			e.Line, e.Bare = line, true
 			out = append(out, e)
 		}
@@ -328,24 +333,27 @@ func shownLines(text string, line, step int, goos string) []repoEntry {
 }
 
 // shownLine reads one command line: one that runs a server, or one that adds it to another client (… mcp add NAME -- COMMAND, … mcp add NAME URL).
-func shownLine(line, goos string) (repoEntry, bool) {
+func shownLine(line, goos string) *repoEntry {
 	line = strings.TrimSpace(line)
 	words, err := splitWords(strings.TrimPrefix(strings.TrimPrefix(line, "$ "), "> "))
 	if err != nil || len(words) < 2 || len(line) > 4<<10 {
-		return repoEntry{}, false
+		return nil
 	}
 	if i := slices.Index(words, "mcp"); i > 0 && i+1 < len(words) && words[i+1] == "add" {
 		if line = addedLine(words[i+2:]); line == "" {
-			return repoEntry{}, false
+			return nil
 		}
-	} else if run, found, _, err := findRunLine(line); !found || err != nil || setsUp(run.argv) {
-		return repoEntry{}, false
+	} else if run, found, _, err := findRunLine(line); !found || err != nil || setsUp(run.argv[0], run.argv[1:]) {
+		return nil
 	}
 	res, err := normalize([]byte(line), normalizeOptions{OS: goos})
-	if err != nil || len(res.Servers) != 1 || res.Servers[0].URL == "" && (hasShellSign(res.Servers[0].Args) != "" || setsUp(append([]string{res.Servers[0].Command}, res.Servers[0].Args...))) {
-		return repoEntry{}, false
+	if err != nil || len(res.Servers) != 1 {
+		return nil
 	}
-	return repoEntry{serverEntry: res.Servers[0]}, true
+	if e := res.Servers[0]; e.URL == "" && (hasShellSign(e.Args) != "" || setsUp(e.Command, e.Args)) {
+		return nil
+	}
+	return &repoEntry{serverEntry: res.Servers[0]}
 }
 
 // addedLine is the command or the address that another client's mcp add would take, "" for none that can be told from the words.
@@ -367,12 +375,12 @@ func addedLine(words []string) string {
 }
 
 // setsUp reports a command line that installs or tries a server instead of being one.
-func setsUp(argv []string) bool {
-	name := commandName(argv[0], argv[1:])
+func setsUp(command string, args []string) bool {
+	name := commandName(command, args)
 	if slices.Contains([]string{"inspector", "cli", "mcp-get", "mcp-installer", "install-mcp", "add-mcp", "skills", "degit"}, name) || strings.HasPrefix(name, "create-") {
 		return true
 	}
-	for _, a := range argv[1:] {
+	for _, a := range args {
 		switch strings.ToLower(a) {
 		case "install", "uninstall", "init", "setup", "add", "login", "auth", "config", "configure", "update", "upgrade", "--help", "-h", "--version", "build", "test", "dev":
 			return true

@@ -69,10 +69,10 @@ func mcpTools(b *mcpBridge, r *resolver, goos string, face func() loginFace) []t
 func hintsForModel(run func(context.Context, toolCall) (toolResult, error)) func(context.Context, toolCall) (toolResult, error) {
 	return func(ctx context.Context, c toolCall) (toolResult, error) {
 		r, err := run(ctx, c)
-		var hinted *hintedError
+		hinted, ok := errors.AsType[*hintedError](err)
 		switch {
 		case err == nil || r.Hint != "":
-		case errors.As(err, &hinted):
+		case ok:
 			r.Hint = hinted.Hint
 		case errors.Is(err, errServerUnknown):
 			r.Hint = "mcp_list shows the names"
