@@ -104,7 +104,6 @@ func (e *githubFault) gone() bool { return e.Status == http.StatusNotFound }
 type githubRepo struct {
 	FullName string `json:"full_name"`
 	Branch   string `json:"default_branch"`
-	Private  bool   `json:"private"`
 	Archived bool   `json:"archived"`
 }
 
@@ -112,7 +111,6 @@ type githubRepo struct {
 type githubItem struct {
 	Type      string `json:"type"` // file, dir, symlink, submodule
 	Name      string `json:"name"`
-	Path      string `json:"path"`
 	Size      int64  `json:"size"`
 	Content   string `json:"content"`
 	Encoding  string `json:"encoding"`

@@ -221,7 +221,7 @@ func (x *repoReading) firstPass(ctx context.Context, want string) (*repoFound, e
 		x.notes = append(x.notes, repo.FullName+" is archived: nobody looks after it any more")
 	}
 	x.branch = visibleLine(repo.Branch)
-	x.words = repoWords{Owner: x.link.Owner, Names: []string{x.link.Name}, Want: want, OS: x.goos}
+	x.words = repoWords{Owner: x.link.Owner, Names: []string{x.link.Name}, Want: want}
 	dir, file, items, err := x.place(ctx)
 	if err != nil {
 		return nil, err

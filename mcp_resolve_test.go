@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"path"
 	"path/filepath"
 	"slices"
@@ -576,4 +579,46 @@ func TestResolveToken(t *testing.T) {
 	r.cfg.Secret = func(context.Context, string) (secret, error) { return "", errSealBroken }
 	delete(r.env, "GITHUB_TOKEN")
 	r.fails(t, "github.com/acme/weather", "read the token")
+}
+
+// Without a setting it is GitHub's own API, over TLS and at a public address alone.
+func TestResolvePublicAPI(t *testing.T) {
+	t.Parallel()
+	cert, pool := httpTestCert(t, "api.github.com", time.Now().Add(time.Hour))
+	r := newResolveRig(t, modeDanger)
+	secure := httptest.NewUnstartedServer(r.hub)
+	secure.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	addr := netip.MustParseAddr("140.82.112.6")
+	var dialer net.Dialer
+	web := newWebFetcher(webFetcherConfig{Env: func(string) string { return "" }, RootCAs: pool,
+		Lookup: func(_ context.Context, host string) ([]netip.Addr, error) {
+			if host != "api.github.com" {
+				t.Errorf("looked up %s", host)
+			}
+			return []netip.Addr{addr}, nil
+		},
+		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, network, secure.Listener.Addr().String())
+		}})
+	t.Cleanup(web.close)
+	r.cfg.Web, r.env = web, map[string]string{"GITHUB_API_URL": "https://api.github.com/", "GITHUB_TOKEN": "ghp_of-the-person"}
+	r.fault, r.answer = nil, fenced(`{"command":"uvx","args":["weather-mcp"]}`)
+	r.hub.put("acme/weather", "README.md", "# Weather\n")
+	if _, err := r.of(t, "github.com/acme/weather", ""); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(r.briefs[0], "http_get at https://raw.githubusercontent.com/acme/weather/main/PATH") {
+		t.Errorf("brief: %s", r.briefs[0])
+	}
+	if seen := r.hub.seen(); len(seen) != 3 || !strings.HasSuffix(seen[0], " Bearer ghp_of-the-person") {
+		t.Errorf("requests %q", seen)
+	}
+	addr = netip.MustParseAddr("10.0.0.5")
+	r.cfg.Web.close()
+	r.fails(t, "github.com/acme/weather", "api.github.com stands for 10.0.0.5, which is a private")
+	if len(r.hub.seen()) != 3 {
+		t.Error("a private address was called")
+	}
 }

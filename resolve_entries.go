@@ -26,7 +26,6 @@ type repoWords struct {
 	Owner string
 	Names []string // of the repository, and of the folder in it that is meant
 	Want  string   // the name that the person gave, "" for none
-	OS    string
 }
 
 // foldWord leaves the letters and digits of a name, in lower case.
