@@ -94,19 +94,18 @@ func TestCLILoginFails(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		set   func(*fakeOAuth)
-		env   string
 		words []string
 		code  int
 		texts []string
 	}{
-		{"denied", func(f *fakeOAuth) { f.Back = map[string]string{"code": "", "error": "access_denied"} }, "", []string{"f"}, exitLogin,
+		{"denied", func(f *fakeOAuth) { f.Back = map[string]string{"code": "", "error": "access_denied"} }, []string{"f"}, exitLogin,
 			[]string{"the authorization server refuses the login: access_denied", "hint: tai mcp login f starts anew"}},
-		{"another issuer", func(f *fakeOAuth) { f.Back = map[string]string{"iss": "https://evil.test"} }, "", []string{"f"}, exitLogin, []string{"does not come from the authorization server", "starts anew"}},
-		{"an address that is none to open", func(f *fakeOAuth) { f.AS = map[string]any{"authorization_endpoint": "javascript:alert(1)"} }, "", []string{"f"}, exitFailed, []string{"authorization_endpoint"}},
-		{"no registration", func(f *fakeOAuth) { f.AS = map[string]any{"registration_endpoint": nil} }, "", []string{"f"}, exitFailed, []string{"no registration_endpoint", "hint: make a token at the provider"}},
-		{"no login needed", func(f *fakeOAuth) { f.open = true }, "", []string{"f"}, exitFailed, []string{"needs no login", "hint: tai mcp enable f"}},
-		{"an unknown server", nil, "", []string{"g"}, exitFailed, []string{"hint: tai mcp list shows the names"}},
-		{"two servers", nil, "", []string{"f", "g"}, exitUsage, []string{`"g" cannot be used here`}},
+		{"another issuer", func(f *fakeOAuth) { f.Back = map[string]string{"iss": "https://evil.test"} }, []string{"f"}, exitLogin, []string{"does not come from the authorization server", "starts anew"}},
+		{"an address that is none to open", func(f *fakeOAuth) { f.AS = map[string]any{"authorization_endpoint": "javascript:alert(1)"} }, []string{"f"}, exitFailed, []string{"authorization_endpoint"}},
+		{"no registration", func(f *fakeOAuth) { f.AS = map[string]any{"registration_endpoint": nil} }, []string{"f"}, exitFailed, []string{"no registration_endpoint", "hint: make a token at the provider"}},
+		{"no login needed", func(f *fakeOAuth) { f.open = true }, []string{"f"}, exitFailed, []string{"needs no login", "hint: tai mcp enable f"}},
+		{"an unknown server", nil, []string{"g"}, exitFailed, []string{"hint: tai mcp list shows the names"}},
+		{"two servers", nil, []string{"f", "g"}, exitUsage, []string{`"g" cannot be used here`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -158,7 +157,7 @@ func TestCLILoginPiped(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			r, f := loginCLI(t)
+			r, _ := loginCLI(t)
 			r.env = append(r.env, tc.env)
 			in, typed := io.Pipe()
 			lines := make(chan string, 8)
@@ -197,7 +196,6 @@ func TestCLILoginPiped(t *testing.T) {
 			if left, err := io.ReadAll(in); err != nil || string(left) != "this is left alone\n" {
 				t.Errorf("left on standard input: %q, %v", left, err)
 			}
-			_ = f
 		})
 	}
 }
