@@ -41,6 +41,7 @@ const provider = new Provider(issuer, {
   findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
   features: {
     devInteractions: { enabled: true },
+    revocation: { enabled: true },
     registration: { enabled: !words.includes('--no-registration') },
     resourceIndicators: {
       enabled: true,
@@ -69,6 +70,7 @@ const listeners = {
   'grant.success': (ctx) => note('granted', { grant: params(ctx).grant_type, resource: params(ctx).resource }),
   'grant.error': (ctx, fault) => note('not granted', { grant: params(ctx).grant_type, fault: fault.error }),
   'grant.revoked': () => note('reused'),
+  'revocation.success': () => note('revoked'),
   server_error: (_, fault) => note('broken', { fault: String(fault) }),
 };
 for (const [event, act] of Object.entries(listeners)) provider.on(event, act);
