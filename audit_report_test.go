@@ -237,10 +237,10 @@ func TestReportDamaged(t *testing.T) {
 	}
 }
 
-// TestReportLargeLog: the page of a log of 100,000 lines is bounded, counts all and lists what did not go well before the slowest.
+// TestReportLargeLog: the page of a log of 30,000 lines is bounded, counts all and lists what did not go well before the slowest.
 func TestReportLargeLog(t *testing.T) {
 	t.Parallel()
-	text := auditMixedText(t, 100_000)
+	text := auditMixedText(t, 30_000)
 	p, page := reportPageOf(t, text)
 	reportTags(t, page)
 	if len(page) > 2<<20 {
@@ -248,7 +248,7 @@ func TestReportLargeLog(t *testing.T) {
 	}
 	count := func(event string) int { return strings.Count(text, `"event":"`+event+`"`) }
 	for name, n := range map[string]int{"calls": count(auditCallRequested), "failed": count(auditCallFailed), "refused": count(auditCallBlocked)} {
-		if want := "<dt>" + name + "</dt><dd>" + reportCount(n) + "</dd>"; n < 1000 || !strings.Contains(page, want) {
+		if want := "<dt>" + name + "</dt><dd>" + reportCount(n) + "</dd>"; n <= reportTroubles || !strings.Contains(page, want) {
 			t.Errorf("no %q in the page", want)
 		}
 	}

@@ -403,17 +403,17 @@ func TestLST02ManyTools(t *testing.T) {
 	t.Parallel()
 	f := newFakeHTTP(t)
 	var tools []string
-	for i := range 10_000 {
-		tools = append(tools, toolJSONOf(fmt.Sprintf("t%05d", i), "d", `{"type":"object"}`))
+	for i := range 1_000 { // the client's own test has 10,000
+		tools = append(tools, toolJSONOf(fmt.Sprintf("t%03d", i), "d", `{"type":"object"}`))
 	}
 	f.Tools = tools
 	r := newBridgeRig(t, modeDanger, "")
 	out := r.add(t, httpEntry("s", f))
 	defs, err := r.offered(context.Background())
-	if err != nil || len(out.Tools) != 10_000 || len(defs) != mcpMaxTools {
+	if err != nil || len(out.Tools) != 1_000 || len(defs) != mcpMaxTools {
 		t.Errorf("%d listed, %d offered, %v", len(out.Tools), len(defs), err)
 	}
-	if res, err := r.run1("s", "t09999", `{}`); err != nil || res.IsError {
+	if res, err := r.run1("s", "t999", `{}`); err != nil || res.IsError {
 		t.Errorf("a tool over the cap, called by name = %+v, %v", res, err)
 	}
 }
