@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -169,7 +168,7 @@ func (a *agent) load(ctx context.Context, session string) (missing []chatMessage
 	}
 	h, err := readHistory(rows)
 	if err != nil {
-		return nil, fmt.Errorf("session %q: %w", session, err)
+		return nil, errorf("session %q: %w", session, err)
 	}
 	a.session, a.history, a.first, a.asked, a.summary, a.turns, a.last = session, h.Messages, h.First, h.Request, h.Summary, h.Turns, h.Last
 	a.ended, a.shared, a.called = "tai ended before there was an answer", false, h.Called
@@ -183,7 +182,7 @@ func (a *agent) load(ctx context.Context, session string) (missing []chatMessage
 // from it; Steps and Usage count what was spent. errTurnInterrupted, errEmptyAnswer and the three bounds are told apart from the model's faults.
 func (a *agent) runTurn(ctx context.Context, text string) (res turnResult, err error) {
 	if strings.TrimSpace(text) == "" || len(text) > agentMaxText {
-		return res, fmt.Errorf("a message has 1 to %d bytes, this one %d", agentMaxText, len(text))
+		return res, errorf("a message has 1 to %d bytes, this one %d", agentMaxText, len(text))
 	}
 	if a.Bounds.Time > 0 {
 		var cancel context.CancelFunc
@@ -305,9 +304,9 @@ func (a *agent) bound(ctx context.Context, res turnResult) error {
 	case ctx.Err() != nil:
 		return turnEnd(ctx)
 	case res.Steps >= a.Bounds.Steps:
-		return fmt.Errorf("%w (%d)", errStepBound, a.Bounds.Steps)
+		return errorf("%w (%d)", errStepBound, a.Bounds.Steps)
 	case a.Bounds.Tokens > 0 && res.output() >= a.Bounds.Tokens:
-		return fmt.Errorf("%w (%d)", errTokenBound, a.Bounds.Tokens)
+		return errorf("%w (%d)", errTokenBound, a.Bounds.Tokens)
 	case a.Before != nil:
 		return a.Before(res)
 	}
@@ -398,14 +397,14 @@ func addSpent(list []agentSpent, more agentSpent) []agentSpent {
 // answer keeps the final answer.
 func (a *agent) answer(ctx context.Context, reply chatReply, res turnResult) error {
 	if spokenText(reply.Text) == "" {
-		return fmt.Errorf("%w (it stopped with %q)", errEmptyAnswer, clip(visibleLine(reply.Stop), 100))
+		return errorf("%w (it stopped with %q)", errEmptyAnswer, clip(visibleLine(reply.Stop), 100))
 	}
 	if err := a.commit(ctx, chatMessage{Role: roleAssistant, Content: reply.Text}); err != nil {
 		return err
 	}
 	switch {
 	case reply.Stop == "length" && a.Bounds.Tokens > 0 && res.output() >= a.Bounds.Tokens:
-		return fmt.Errorf("%w (%d)", errTokenBound, a.Bounds.Tokens)
+		return errorf("%w (%d)", errTokenBound, a.Bounds.Tokens)
 	case reply.Stop == "length":
 		a.notice("the answer was cut at the most tokens the model gives")
 	case reply.Stop == "content_filter":
@@ -444,7 +443,7 @@ func (a *agent) keep(ctx context.Context, msgs []chatMessage) error {
 	for i, m := range msgs {
 		s, err := toStored(m)
 		if err != nil {
-			return fmt.Errorf("keep message: %w", err)
+			return errorf("keep message: %w", err)
 		}
 		rows[i] = s
 	}

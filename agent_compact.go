@@ -80,7 +80,7 @@ func (a *agent) compact(ctx context.Context, room, window int, usage *chatUsage)
 func (a *agent) keepMark(ctx context.Context, mark compaction) error {
 	meta, err := json.Marshal(messageMeta{Compaction: &mark})
 	if err != nil {
-		return fmt.Errorf("keep the summary: %w", err)
+		return errorf("keep the summary: %w", err)
 	}
 	return a.keepRows(ctx, []storedMessage{{Role: roleCompact, Content: mark.Summary, Meta: meta}})
 }

@@ -49,14 +49,14 @@ func readHistory(rows []storedMessage) (h agentHistory, err error) {
 		if s.Role == roleCompact {
 			meta, err := s.meta()
 			if err != nil || meta.Compaction == nil {
-				return h, fmt.Errorf("message %d: no mark of a compaction: %w", s.Seq, err)
+				return h, errorf("message %d: no mark of a compaction: %w", s.Seq, err)
 			}
 			mark, marked = meta.Compaction, s.Seq
 			mark.Summary = s.Content
 			continue
 		}
 		if all[i], err = fromStored(s); err != nil {
-			return h, fmt.Errorf("message %d: %w", s.Seq, err)
+			return h, errorf("message %d: %w", s.Seq, err)
 		}
 		if all[i].Role == roleUser {
 			h.Turns++
@@ -164,7 +164,7 @@ func toStored(m chatMessage) (storedMessage, error) {
 func fromStored(s storedMessage) (chatMessage, error) {
 	m := chatMessage{Role: chatRole(s.Role), Content: s.Content, CallID: s.ToolCallID, seq: s.Seq}
 	if m.Role != roleUser && m.Role != roleAssistant && m.Role != roleTool {
-		return m, fmt.Errorf("unknown role %q", s.Role)
+		return m, errorf("unknown role %q", s.Role)
 	}
 	if len(s.ToolCalls) > 0 {
 		if err := decodeStrict(s.ToolCalls, &m.Calls); err != nil {

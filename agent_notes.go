@@ -78,12 +78,12 @@ func projectNotes(ctx context.Context, root, home string) (notes []projectNote, 
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err == nil && len(b) > notesMax:
-			err = fmt.Errorf("it has more than %d bytes", notesMax)
+			err = errorf("it has more than %d bytes", notesMax)
 		case err == nil && total+len(text) > notesMaxAll:
-			err = fmt.Errorf("with it all of them have more than %d bytes", notesMaxAll)
+			err = errorf("with it all of them have more than %d bytes", notesMaxAll)
 		}
 		if err != nil {
-			faults = append(faults, fmt.Errorf("%s is left out: %w", path, err))
+			faults = append(faults, errorf("%s is left out: %w", path, err))
 			continue
 		}
 		if total += len(text); text != "" {

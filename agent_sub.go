@@ -224,11 +224,11 @@ func subBounds(ctx context.Context, o subOrder) (turnBounds, error) {
 	}
 	switch {
 	case b.Steps < 1:
-		return b, errors.New("the turn has no steps left for an agent")
+		return b, newError("the turn has no steps left for an agent")
 	case b.Tokens < 1:
-		return b, errors.New("the turn has no output tokens left for an agent")
+		return b, newError("the turn has no output tokens left for an agent")
 	case b.Time <= 0:
-		return b, errors.New("the turn has no time left for an agent")
+		return b, newError("the turn has no time left for an agent")
 	}
 	return b, nil
 }
@@ -247,9 +247,9 @@ func (h *agentHost) enter(s *subAgent) error {
 	case h.closed:
 		return errSubClosing
 	case s.depth() > subDepth:
-		return fmt.Errorf("agents may stand %d deep, this one would be the next", subDepth)
+		return errorf("agents may stand %d deep, this one would be the next", subDepth)
 	case running >= subMax:
-		return fmt.Errorf("%d agents are running, at most %d may", running, subMax)
+		return errorf("%d agents are running, at most %d may", running, subMax)
 	}
 	h.last++
 	s.id = "a-" + strconv.Itoa(h.last)
@@ -292,7 +292,7 @@ func (s *subAgent) run(ctx context.Context, c agentConfig) {
 	defer s.cancel(nil)
 	defer func() {
 		if p := recover(); p != nil {
-			s.finish(turnResult{}, fmt.Errorf("a fault in tai itself: %v", p), nil)
+			s.finish(turnResult{}, errorf("a fault in tai itself: %v", p), nil)
 		}
 	}()
 	res, err := newAgent(c).runTurn(ctx, s.task)
@@ -447,7 +447,7 @@ func (h *agentHost) stopBackground(ctx context.Context, id string, grace time.Du
 		return procInfo{}, false, nil
 	}
 	if who, ok := h.find(nil, askerOf(ctx).ID); ok && who.below(s) {
-		return s.info(), true, errors.New("an agent cannot stop itself or the one that it works for")
+		return s.info(), true, newError("an agent cannot stop itself or the one that it works for")
 	}
 	if s.over() {
 		return s.info(), true, nil
@@ -465,7 +465,7 @@ func (h *agentHost) stopBackground(ctx context.Context, id string, grace time.Du
 	}
 	s.cancel(errSubStopped)
 	if !waitFor(subStopTime, s.done) {
-		return s.info(), true, fmt.Errorf("it was still there after %s", subStopTime)
+		return s.info(), true, errorf("it was still there after %s", subStopTime)
 	}
 	return s.info(), true, nil
 }
@@ -482,7 +482,7 @@ func (h *agentHost) close() error {
 		ends = append(ends, s.done)
 	}
 	if !waitFor(subStopTime, ends...) {
-		return fmt.Errorf("end agents: they were still there after %s", subStopTime)
+		return errorf("end agents: they were still there after %s", subStopTime)
 	}
 	return nil
 }

@@ -330,7 +330,7 @@ func (c *checkedWriter) fault() error {
 	case errors.Is(c.err, syscall.EPIPE):
 		return errOutputGone
 	}
-	return fmt.Errorf("write the answer: %w", c.err)
+	return errorf("write the answer: %w", c.err)
 }
 
 // errWidth gives the columns of stderr, 0 where it is no screen.
@@ -467,7 +467,7 @@ func (a *app) close() error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("end: %w", err)
+		return errorf("end: %w", err)
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 )
 
 // modePlan is read-only until the person agrees on a plan. It is of the prompt alone and no mode of the policy.
@@ -157,12 +156,12 @@ func (a *app) hiddenLine() func(context.Context, string) (string, error) {
 	return func(ctx context.Context, prompt string) (string, error) {
 		ctx, done, err := a.desk.turn(ctx)
 		if err != nil {
-			return "", fmt.Errorf("ask for the value: %w", err)
+			return "", errorf("ask for the value: %w", err)
 		}
 		defer done()
 		line, err := readHidden(ctx, a.console.in, a.console.out, prompt)
 		if err != nil {
-			return "", fmt.Errorf("ask for the value: %w", err)
+			return "", errorf("ask for the value: %w", err)
 		}
 		return line, nil
 	}

@@ -32,7 +32,7 @@ func (c *console) confirm(ctx context.Context, q consent) (consentAnswer, error)
 	}
 	for {
 		if err := flushInput(c.in); err != nil {
-			return consentAnswer{}, fmt.Errorf("ask for consent: %w", err)
+			return consentAnswer{}, errorf("ask for consent: %w", err)
 		}
 		choices := q.choices(width)
 		fmt.Fprint(c.out, consentOwn+"your answer ("+choiceKeys(choices)+"): ")
@@ -103,7 +103,7 @@ func (c *console) page(ctx context.Context, out io.Writer, text string, together
 // reply asks for one line; what was typed before does not count.
 func (c *console) reply(ctx context.Context, prompt string) (string, error) {
 	if err := flushInput(c.in); err != nil {
-		return "", fmt.Errorf("ask: %w", err)
+		return "", errorf("ask: %w", err)
 	}
 	fmt.Fprint(c.out, consentOwn+prompt)
 	return c.readLine(ctx)
@@ -149,7 +149,7 @@ func (c *console) ask(ctx context.Context, question string, choices []string, de
 	}
 	for {
 		if err := flushInput(c.in); err != nil {
-			return "", fmt.Errorf("ask: %w", err)
+			return "", errorf("ask: %w", err)
 		}
 		fmt.Fprint(c.out, consentOwn+"your answer"+defaultText(def)+": ")
 		line, err := c.readLine(ctx)
@@ -191,7 +191,7 @@ func (c *console) lineWhile(ctx context.Context, idle func()) (string, error) {
 		}
 		ready, err := inputReady(c.in, hiddenTick)
 		if err != nil {
-			return "", fmt.Errorf("read the terminal: %w", err)
+			return "", errorf("read the terminal: %w", err)
 		}
 		if !ready {
 			idle()

@@ -159,7 +159,7 @@ func (d *desk) serve(ctx context.Context) bool {
 func (d *desk) ask(ctx context.Context, question string, choices []string, def string) (string, error) {
 	ctx, done, err := d.turn(ctx)
 	if err != nil {
-		return "", fmt.Errorf("ask: %w", err)
+		return "", errorf("ask: %w", err)
 	}
 	defer done()
 	if who := askerOf(ctx).Name; who != "" {

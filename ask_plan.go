@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -24,14 +23,14 @@ type planDesk struct {
 func (d planDesk) review(ctx context.Context, plan string) (planAnswer, error) {
 	ctx, done, err := d.turn(ctx)
 	if err != nil {
-		return planAnswer{}, fmt.Errorf("ask about the plan: %w", err)
+		return planAnswer{}, errorf("ask about the plan: %w", err)
 	}
 	defer done()
 	first := d.mask(plan)
 	for now := first; ; {
 		a, err := d.confirm(ctx, d.question(now, now != first))
 		if err != nil {
-			return planAnswer{}, fmt.Errorf("ask about the plan: %w", err)
+			return planAnswer{}, errorf("ask about the plan: %w", err)
 		}
 		switch a.Key {
 		case choiceYes:
@@ -82,9 +81,9 @@ func (d planDesk) edit(ctx context.Context, plan string) (string, error) {
 	case err != nil:
 		return "", err
 	case strings.TrimSpace(edited) == "":
-		return "", errors.New("no text was given")
+		return "", newError("no text was given")
 	case len(edited) > planTextMax:
-		return "", fmt.Errorf("the text has %d bytes, a plan at most %d", len(edited), planTextMax)
+		return "", errorf("the text has %d bytes, a plan at most %d", len(edited), planTextMax)
 	}
 	return edited, nil
 }
@@ -102,7 +101,7 @@ func (d planDesk) typed(ctx context.Context) (string, error) {
 			return text.String(), nil
 		}
 		if text.Len()+len(line) > planTextMax {
-			return "", fmt.Errorf("the text has more than %d bytes", planTextMax)
+			return "", errorf("the text has more than %d bytes", planTextMax)
 		}
 		text.WriteString(string(cleanRunes([]byte(line))) + "\n")
 	}

@@ -266,7 +266,7 @@ func (a *auditLog) record(events ...auditEvent) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed {
-		return fmt.Errorf("record in run log %s: %w", a.name, os.ErrClosed)
+		return errorf("record in run log %s: %w", a.name, os.ErrClosed)
 	}
 	if a.broken != nil {
 		return a.broken
@@ -283,7 +283,7 @@ func (a *auditLog) start() error {
 	defer a.mu.Unlock()
 	switch {
 	case a.closed:
-		return fmt.Errorf("begin run log %s: %w", a.name, os.ErrClosed)
+		return errorf("begin run log %s: %w", a.name, os.ErrClosed)
 	case a.broken != nil || a.file != nil:
 		return a.broken
 	}
@@ -326,13 +326,13 @@ func (a *auditLog) register() error {
 		err = syncFolder(a.cfg.Dir)
 	}
 	if err != nil {
-		return fmt.Errorf("sync run log %s: %w", a.path(), err)
+		return errorf("sync run log %s: %w", a.path(), err)
 	}
 	a.synced = a.seq
 	h := a.headNow()
 	err = renewWithin(context.Background(), func(ctx context.Context) error { return a.cfg.Heads(ctx, h) }) // the run outlives the call
 	if err != nil {
-		return fmt.Errorf("run %s is not begun, since what it does could not be proved later: %w", a.name, err)
+		return errorf("run %s is not begun, since what it does could not be proved later: %w", a.name, err)
 	}
 	a.keep = startAuditKeeper(a.seq, a.renewHead, func(err error) {
 		if a.cfg.Warn != nil {
@@ -426,21 +426,21 @@ func auditMillis(d time.Duration) string {
 // bring one along.
 func (a *auditLog) create() error {
 	if err := makeFolders(a.cfg.Dir, auditDirPerm); err != nil {
-		return fmt.Errorf("create run log folder: %w", err)
+		return errorf("create run log folder: %w", err)
 	}
 	for _, dir := range []string{a.cfg.Dir, filepath.Dir(a.cfg.Dir)} {
 		if dir != a.cfg.Dir && filepath.Base(dir) != ".tai" {
 			continue
 		}
 		if info, err := os.Lstat(dir); err != nil {
-			return fmt.Errorf("create run log: %w", err)
+			return errorf("create run log: %w", err)
 		} else if !info.IsDir() {
-			return fmt.Errorf("create run log: %s is not a folder of its own", dir)
+			return errorf("create run log: %s is not a folder of its own", dir)
 		}
 	}
 	f, err := a.open(a.path())
 	if err != nil {
-		return fmt.Errorf("create run log: %w", err)
+		return errorf("create run log: %w", err)
 	}
 	a.file = f
 	if err := a.append([]auditRecord{a.prepare(auditEvent{Event: auditRunStarted, Data: a.cfg.Data})}); err != nil {
@@ -471,9 +471,9 @@ func (a *auditLog) append(recs []auditRecord) error {
 	}
 	if _, err := a.file.Write(a.line); err != nil {
 		if isDiskFull(err, runtime.GOOS) {
-			err = fmt.Errorf("the disk is full (%w)", err)
+			err = errorf("the disk is full (%w)", err)
 		}
-		err = fmt.Errorf("write run log %s: %w", a.path(), err)
+		err = errorf("write run log %s: %w", a.path(), err)
 		if cut := a.file.Truncate(a.size); cut != nil {
 			a.broken = joinErrors(err, cut)
 		}
@@ -528,7 +528,7 @@ func (a *auditLog) sync() error {
 		err = syncFolder(a.cfg.Dir)
 	}
 	if err != nil {
-		err = fmt.Errorf("sync run log %s: %w", a.path(), err)
+		err = errorf("sync run log %s: %w", a.path(), err)
 		a.mu.Lock()
 		a.broken = err
 		a.mu.Unlock()
@@ -550,10 +550,10 @@ func (a *auditLog) stillOurs(file auditFile, size int64) error {
 		return err
 	}
 	if !os.SameFile(open, named) {
-		return errors.New("another file has its name")
+		return newError("another file has its name")
 	}
 	if named.Size() < size {
-		return fmt.Errorf("it was cut: %d of %d bytes are left", named.Size(), size)
+		return errorf("it was cut: %d of %d bytes are left", named.Size(), size)
 	}
 	if named.Mode().Perm()&0o200 == 0 {
 		return os.ErrPermission
@@ -582,7 +582,7 @@ func (a *auditLog) close() error {
 	synced := a.sync()
 	if err = joinErrors(err, synced); synced == nil && a.keep != nil {
 		if renewed := renewWithin(context.Background(), a.renewHead); renewed != nil {
-			err = joinErrors(err, fmt.Errorf("the log of run %s is whole, but its last lines are not on record: %w", a.name, renewed))
+			err = joinErrors(err, errorf("the log of run %s is whole, but its last lines are not on record: %w", a.name, renewed))
 		}
 	}
 	a.syncMu.Lock() // nobody else may be in a sync of the file

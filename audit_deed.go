@@ -4,7 +4,6 @@ package main
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 )
 
 // deed names an act for the run log.
@@ -21,7 +20,7 @@ func (a *auditLog) perform(d deed, ask func() (rule string, err error), do func(
 		x := ev
 		x.Event, x.Outcome, x.Rule, x.Data = event, outcome, rule, data
 		if err := a.record(x); err != nil {
-			return fmt.Errorf("record %s: %w", d.Kind, err)
+			return errorf("record %s: %w", d.Kind, err)
 		}
 		return nil
 	}

@@ -10,7 +10,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -86,17 +85,17 @@ func (h *auditHead) canonical() []byte {
 func (h *auditHead) check() error {
 	switch {
 	case !isAuditRun(h.Run):
-		return fmt.Errorf("%s is no name of a run", quoteClip(h.Run))
+		return errorf("%s is no name of a run", quoteClip(h.Run))
 	case !strings.HasPrefix(h.Run, h.Origin+"-") || strings.Contains(h.Origin, "-"):
-		return fmt.Errorf("the origin %s is not that of run %s", quoteClip(h.Origin), h.Run)
+		return errorf("the origin %s is not that of run %s", quoteClip(h.Origin), h.Run)
 	case h.Lines < 1 || h.Lines >= auditHeadLines:
-		return fmt.Errorf("%d is no number of lines", h.Lines)
+		return errorf("%d is no number of lines", h.Lines)
 	case !isLowerHex(h.Hash, 2*sha256.Size):
-		return fmt.Errorf("the hash is not %d lower-case hex digits", 2*sha256.Size)
+		return errorf("the hash is not %d lower-case hex digits", 2*sha256.Size)
 	}
 	for _, at := range []time.Time{h.Started, h.Updated} {
 		if y := at.UTC().Year(); y < 1 || y > 9999 {
-			return errors.New("the time is outside the years 1 to 9999")
+			return newError("the time is outside the years 1 to 9999")
 		}
 	}
 	return nil
@@ -131,10 +130,10 @@ func isLowerHex(s string, n int) bool {
 func (h auditHead) signed(key ed25519.PrivateKey) (auditHead, error) {
 	h.Started, h.Updated = h.Started.Truncate(time.Second), h.Updated.Truncate(time.Second)
 	if err := h.check(); err != nil {
-		return auditHead{}, fmt.Errorf("sign the head of run %s: %w", quoteClip(h.Run), err)
+		return auditHead{}, errorf("sign the head of run %s: %w", quoteClip(h.Run), err)
 	}
 	if len(key) != ed25519.PrivateKeySize {
-		return auditHead{}, errors.New("sign a head: there is no key")
+		return auditHead{}, newError("sign a head: there is no key")
 	}
 	h.Key, h.Signature = ed25519.PublicKey(key[ed25519.SeedSize:]), ed25519.Sign(key, h.canonical())
 	return h, nil
@@ -144,7 +143,7 @@ func (h auditHead) signed(key ed25519.PrivateKey) (auditHead, error) {
 // caller to know.
 func (h *auditHead) verify() error {
 	if err := h.check(); err != nil {
-		return fmt.Errorf("%w (%w)", errHeadForged, err)
+		return errorf("%w (%w)", errHeadForged, err)
 	}
 	if len(h.Key) != ed25519.PublicKeySize || len(h.Signature) != ed25519.SignatureSize || !ed25519.Verify(h.Key, h.canonical(), h.Signature) {
 		return errHeadForged
@@ -161,7 +160,7 @@ func (h *auditHead) export() ([]byte, error) {
 		auditStatement: h.statement(), PublicKey: base64.StdEncoding.EncodeToString(h.Key), Signature: base64.StdEncoding.EncodeToString(h.Signature), Fingerprint: fingerprint(h.Key),
 	}, "", "  ")
 	if err != nil {
-		return nil, fmt.Errorf("export a head: %w", err)
+		return nil, errorf("export a head: %w", err)
 	}
 	return append(b, '\n'), nil
 }
@@ -171,45 +170,45 @@ func (h *auditHead) export() ([]byte, error) {
 func readAuditHead(b []byte) (auditHead, error) {
 	h, err := parseAuditHead(b)
 	if err != nil {
-		return auditHead{}, fmt.Errorf("not a head as tai audit head writes it: %w", err)
+		return auditHead{}, errorf("not a head as tai audit head writes it: %w", err)
 	}
 	return h, nil
 }
 
 func parseAuditHead(b []byte) (h auditHead, err error) {
 	if len(b) > auditHeadMax {
-		return h, fmt.Errorf("more than %d bytes", auditHeadMax)
+		return h, errorf("more than %d bytes", auditHeadMax)
 	}
 	var d auditHeadDoc
 	if err := decodeStrict(b, &d); err != nil {
 		return h, err
 	}
 	if d.Version != auditHeadVersion || d.Type != auditHeadType {
-		return h, fmt.Errorf("version %d of type %s; this tai reads version %d of %s", d.Version, quoteClip(d.Type), auditHeadVersion, auditHeadType)
+		return h, errorf("version %d of type %s; this tai reads version %d of %s", d.Version, quoteClip(d.Type), auditHeadVersion, auditHeadType)
 	}
 	h = auditHead{Run: d.Run, Origin: d.Origin, Lines: d.Lines, Hash: d.Head}
 	if h.Key, err = base64.StdEncoding.Strict().DecodeString(d.PublicKey); err != nil {
-		return h, fmt.Errorf("public_key: %w", err)
+		return h, errorf("public_key: %w", err)
 	}
 	if h.Signature, err = base64.StdEncoding.Strict().DecodeString(d.Signature); err != nil {
-		return h, fmt.Errorf("signature: %w", err)
+		return h, errorf("signature: %w", err)
 	}
 	var faults [2]error
 	h.Started, faults[0] = time.Parse(auditHeadTime, d.Started)
 	h.Updated, faults[1] = time.Parse(auditHeadTime, d.Time)
 	if joinErrors(faults[:]...) != nil {
-		return h, errors.New("started and time are not both times")
+		return h, newError("started and time are not both times")
 	}
 	if err := h.check(); err != nil {
 		return h, err
 	}
 	switch {
 	case len(h.Key) != ed25519.PublicKeySize || len(h.Signature) != ed25519.SignatureSize:
-		return h, fmt.Errorf("public_key has %d bytes and signature %d, not %d and %d", len(h.Key), len(h.Signature), ed25519.PublicKeySize, ed25519.SignatureSize)
+		return h, errorf("public_key has %d bytes and signature %d, not %d and %d", len(h.Key), len(h.Signature), ed25519.PublicKeySize, ed25519.SignatureSize)
 	case d.Fingerprint != fingerprint(h.Key):
-		return h, errors.New("the fingerprint is not that of public_key")
+		return h, newError("the fingerprint is not that of public_key")
 	case h.statement() != d.auditStatement:
-		return h, errors.New("started and time are not spelled as tai writes them")
+		return h, newError("started and time are not spelled as tai writes them")
 	}
 	return h, nil
 }
@@ -218,7 +217,7 @@ func parseAuditHead(b []byte) (h auditHead, err error) {
 func newAuditKey(random io.Reader) (secret, error) {
 	seed := make([]byte, ed25519.SeedSize)
 	if _, err := io.ReadFull(random, seed); err != nil {
-		return "", fmt.Errorf("make the signing key: %w", err)
+		return "", errorf("make the signing key: %w", err)
 	}
 	return secret(hex.EncodeToString(seed)), nil
 }
@@ -227,7 +226,7 @@ func newAuditKey(random io.Reader) (secret, error) {
 func auditKeyOf(s secret) (ed25519.PrivateKey, error) {
 	seed, err := hex.DecodeString(s.reveal())
 	if err != nil || len(seed) != ed25519.SeedSize {
-		return nil, errors.New("the signing key is damaged") // what hex would quote is a part of the key
+		return nil, newError("the signing key is damaged") // what hex would quote is a part of the key
 	}
 	return ed25519.NewKeyFromSeed(seed), nil
 }

@@ -9,8 +9,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"strconv"
 	"unicode"
 	"unicode/utf8"
@@ -55,13 +53,13 @@ func (j *auditJudge) exact(line []byte) (auditLink, error) {
 	}
 	j.line = rec.appendLine(j.line[:0])
 	if !bytes.Equal(j.line[:len(j.line)-1], line) {
-		return auditLink{}, errors.New("the line is not spelled as tai writes it")
+		return auditLink{}, newError("the line is not spelled as tai writes it")
 	}
 	j.canon = rec.appendCanonical(j.canon[:0])
 	j.rec = rec
 	link := auditLink{seq: rec.Seq, run: []byte(rec.Run), event: []byte(rec.Event), prev: []byte(rec.Prev), hash: []byte(rec.Hash)}
 	if !auditHashFits(j.canon, link.hash) {
-		return link, errors.New("the hash does not fit the line")
+		return link, newError("the hash does not fit the line")
 	}
 	return link, nil
 }
@@ -357,7 +355,7 @@ func (p *auditParser) parse(line []byte) (auditRecord, error) {
 	var rec auditRecord
 	members, err := jsonObjectInto(p.members[:0], line)
 	if err != nil {
-		return rec, fmt.Errorf("the line is no JSON object: %w", err)
+		return rec, errorf("the line is no JSON object: %w", err)
 	}
 	p.members = members
 	for _, m := range members {
@@ -380,14 +378,14 @@ func (p *auditParser) set(r *auditRecord, key string, raw json.RawMessage) error
 		r.Duration = string(raw)
 		var ms float64
 		if ms, err = strconv.ParseFloat(r.Duration, 64); err == nil && strconv.FormatFloat(ms, 'f', -1, 64) != r.Duration {
-			err = errors.New("not in canonical form")
+			err = newError("not in canonical form")
 		}
 	case "data":
 		r.Data, err = canonicalJSON(raw)
 	default:
 		field := r.textField(key)
 		if field == nil {
-			return fmt.Errorf("the line has an unknown field %q", clip(visibleLine(key), 64))
+			return errorf("the line has an unknown field %q", clip(visibleLine(key), 64))
 		}
 		before := *p.rec.textField(key)
 		if key == "prev" {
@@ -399,11 +397,11 @@ func (p *auditParser) set(r *auditRecord, key string, raw json.RawMessage) error
 		}
 		var ok bool
 		if *field, ok = jsonString(raw); !ok {
-			err = errors.New("not a string")
+			err = newError("not a string")
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("field %s: %w", key, err)
+		return errorf("field %s: %w", key, err)
 	}
 	return nil
 }

@@ -92,7 +92,7 @@ func auditLogs(dirs []string) (logs []auditRunInfo, err error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("list run logs: %w", err)
+			return nil, errorf("list run logs: %w", err)
 		}
 		for _, e := range entries {
 			name, ok := strings.CutSuffix(e.Name(), auditExtension)
@@ -152,17 +152,17 @@ func (info *auditRunInfo) readEnds() (err error) {
 	lines := auditLines{r: bufio.NewReaderSize(f, auditLineMax)}
 	first, err := lines.next()
 	if err == io.EOF {
-		return errors.New("the file is empty")
+		return newError("the file is empty")
 	}
 	if err != nil {
-		return fmt.Errorf("first line: %w", err)
+		return errorf("first line: %w", err)
 	}
 	rec, err := parseAuditLine(first)
 	if err != nil {
-		return fmt.Errorf("first line: %w", err)
+		return errorf("first line: %w", err)
 	}
 	if info.Started, err = time.Parse(auditTimeForm, rec.Time); err != nil {
-		return fmt.Errorf("first line: %w", err)
+		return errorf("first line: %w", err)
 	}
 	info.First = firstDeed(lines)
 	from := max(0, info.Size-2*auditLineMax)
@@ -174,7 +174,7 @@ func (info *auditRunInfo) readEnds() (err error) {
 	tail = bytes.TrimSuffix(tail, []byte("\n"))
 	last, err := parseAuditLine(tail[bytes.LastIndexByte(tail, '\n')+1:])
 	if err != nil {
-		return fmt.Errorf("last line: %w", err)
+		return errorf("last line: %w", err)
 	}
 	info.Lines, info.Completed = last.Seq, last.Event == auditRunCompleted
 	return nil

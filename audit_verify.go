@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"runtime"
 	"strings"
@@ -61,15 +60,15 @@ func verifyAuditAt(r io.Reader, mark int64) (rep auditReport, err error) {
 		rep.Bad, rep.Reason = c.lines+1, c.bad.Error()
 	case end == io.EOF && len(rest) == 0 && c.lines == 0:
 		rep.Unreadable, rep.Reason = true, "the file is empty"
-		err = errors.New("verify run log: the file is empty")
+		err = newError("verify run log: the file is empty")
 	case end == io.EOF && len(rest) > 0 && c.lines == 0 && !bytes.HasPrefix(rest, []byte(auditLineStart)) && !strings.HasPrefix(auditLineStart, string(rest)):
 		rep.Unreadable, rep.Reason = true, "the file is no run log"
-		err = errors.New("verify run log: the file is no run log")
+		err = newError("verify run log: the file is no run log")
 	case end == io.EOF && len(rest) > 0:
 		rep.Incomplete, rep.Reason = true, "the last line is incomplete"
 	case end != io.EOF:
 		rep.Unreadable, rep.Reason = true, end.Error()
-		err = fmt.Errorf("verify run log: %w", end)
+		err = errorf("verify run log: %w", end)
 	}
 	return rep, err
 }
@@ -186,13 +185,13 @@ func (c *auditChain) follow(b *auditBatch) {
 		l := &b.links[i]
 		switch {
 		case !bytes.Equal(l.prev, c.prev):
-			c.bad = errors.New("the line does not follow the one before")
+			c.bad = newError("the line does not follow the one before")
 		case l.seq != int64(c.lines)+1:
-			c.bad = fmt.Errorf("the line has number %d, not %d", l.seq, c.lines+1)
+			c.bad = errorf("the line has number %d, not %d", l.seq, c.lines+1)
 		case c.lines > 0 && !bytes.Equal(l.run, c.run):
-			c.bad = errors.New("the line belongs to another run")
+			c.bad = newError("the line belongs to another run")
 		case c.lines == 0 && string(l.event) != auditRunStarted:
-			c.bad = errors.New("the log does not begin with " + auditRunStarted)
+			c.bad = newError("the log does not begin with " + auditRunStarted)
 		}
 		if c.bad != nil {
 			return
@@ -238,11 +237,11 @@ func readAudit(r io.Reader, yield func(auditRecord) bool) error {
 			err = errAuditLong
 		}
 		if err != nil {
-			return fmt.Errorf("read run log: line %d: %w", n, err)
+			return errorf("read run log: line %d: %w", n, err)
 		}
 		rec, err := parser.parse(line)
 		if err != nil {
-			return fmt.Errorf("read run log: line %d: %w", n, err)
+			return errorf("read run log: line %d: %w", n, err)
 		}
 		parser.rec = rec
 		if !yield(rec) {

@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -46,14 +45,14 @@ func payloadDigest(tool string, args json.RawMessage) (string, error) {
 	case c.pos == len(args):
 		c.out = append(c.out, "{}"...)
 	case args[c.pos] != '{':
-		return "", errors.New("digest: arguments are not an object")
+		return "", newError("digest: arguments are not an object")
 	default:
 		if err := c.document(); err != nil {
-			return "", fmt.Errorf("digest of arguments: %w", err)
+			return "", errorf("digest of arguments: %w", err)
 		}
 	}
 	if !utf8.ValidString(tool) {
-		return "", errors.New("digest: tool name is not UTF-8")
+		return "", newError("digest: tool name is not UTF-8")
 	}
 	c.out = append(c.out, `,"tool":"`...)
 	for _, r := range tool {
@@ -144,7 +143,7 @@ type canonObject struct {
 func canonicalize(c canonizer) ([]byte, error) {
 	c.out, c.stack = make([]byte, 0, len(c.in)), make([]canonMember, 0, 16)
 	if err := c.document(); err != nil {
-		return nil, fmt.Errorf("canonical json: %w", err)
+		return nil, errorf("canonical json: %w", err)
 	}
 	return c.out, nil
 }
@@ -152,7 +151,7 @@ func canonicalize(c canonizer) ([]byte, error) {
 // document reads one value and what is left of the input, and appends the value's canonical form to out.
 func (c *canonizer) document() error {
 	if len(c.in) > canonMax {
-		return fmt.Errorf("more than %d bytes", canonMax)
+		return errorf("more than %d bytes", canonMax)
 	}
 	if !utf8.Valid(c.in) {
 		return errJSONNotUTF8
@@ -173,7 +172,7 @@ func (c *canonizer) document() error {
 }
 
 func (c *canonizer) fault(what string) error {
-	return fmt.Errorf("offset %d: %s", c.pos, what)
+	return errorf("offset %d: %s", c.pos, what)
 }
 
 func (c *canonizer) space() {

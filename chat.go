@@ -62,7 +62,7 @@ func (c *chatClient) complete(ctx context.Context, r chatRequest, onDelta func(c
 			return reply, nil
 		}
 		if outer.Err() != nil {
-			return reply, fmt.Errorf("model reply: %w", context.Cause(outer))
+			return reply, errorf("model reply: %w", context.Cause(outer))
 		}
 		if learned, ok := e.learn(err); ok && try < chatTries {
 			e = learned
@@ -81,7 +81,7 @@ func (c *chatClient) complete(ctx context.Context, r chatRequest, onDelta func(c
 		onDelta(chatDelta{Notice: fmt.Sprintf("%s; trying again in %s", fault.Message, d.Round(100*time.Millisecond))})
 		if err := c.wait(ctx, d); err != nil {
 			if outer.Err() != nil {
-				return reply, fmt.Errorf("model reply: %w", context.Cause(outer))
+				return reply, errorf("model reply: %w", context.Cause(outer))
 			}
 			return reply, fault
 		}
@@ -254,7 +254,7 @@ func readChatReply(resp *http.Response, reader chatReader, onDelta func(chatDelt
 		}
 	}
 	if limited.N <= 0 {
-		err = fmt.Errorf("the reply is over %d bytes", chatMaxBody)
+		err = errorf("the reply is over %d bytes", chatMaxBody)
 	}
 	if reader.over() && errors.Is(err, io.ErrUnexpectedEOF) {
 		err = nil // cut after the end of the reply: only the usage is lost
@@ -272,7 +272,7 @@ func readChatReply(resp *http.Response, reader chatReader, onDelta func(chatDelt
 		return reply, err
 	}
 	if kind == "text/html" {
-		err = errors.New(chatWebPage)
+		err = newError(chatWebPage)
 	}
 	return reply, &chatError{Fault: faultReply, Status: resp.StatusCode, Message: chatReason(err), cause: err}
 }

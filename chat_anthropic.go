@@ -6,7 +6,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 )
@@ -143,7 +142,7 @@ func (a *anthropicReader) partial() chatReply {
 func (a *anthropicReader) take(b []byte) (text string, more bool, err error) {
 	top, err := chatFields(b)
 	if err != nil {
-		return "", false, fmt.Errorf("read reply event: %w", err)
+		return "", false, errorf("read reply event: %w", err)
 	}
 	kind, _ := jsonString(top["type"])
 	switch kind {
@@ -172,10 +171,10 @@ func (a *anthropicReader) take(b []byte) (text string, more bool, err error) {
 		if chatPresent(top["error"]) {
 			return "", false, chatErrorOf(0, b)
 		}
-		err = fmt.Errorf("an event without a type")
+		err = errorf("an event without a type")
 	}
 	if err != nil {
-		err = fmt.Errorf("read reply event: %w", err)
+		err = errorf("read reply event: %w", err)
 	}
 	return text, err == nil, err
 }
@@ -185,7 +184,7 @@ func (a *anthropicReader) whole(top map[string]json.RawMessage) (string, error) 
 	a.usage(top["usage"])
 	blocks, err := jsonArray(top["content"])
 	if err != nil {
-		return "", fmt.Errorf("content: %w", err)
+		return "", errorf("content: %w", err)
 	}
 	for i, b := range blocks {
 		if _, err := a.block(i, b); err != nil {
@@ -201,7 +200,7 @@ func (a *anthropicReader) whole(top map[string]json.RawMessage) (string, error) 
 func (a *anthropicReader) block(index int, raw json.RawMessage) (string, error) {
 	b, err := chatFields(raw)
 	if err != nil {
-		return "", fmt.Errorf("content block: %w", err)
+		return "", errorf("content block: %w", err)
 	}
 	switch kind, _ := jsonString(b["type"]); kind {
 	case "text":
@@ -210,7 +209,7 @@ func (a *anthropicReader) block(index int, raw json.RawMessage) (string, error) 
 		return text, nil
 	case "tool_use":
 		if len(a.calls) == chatMaxCalls {
-			return "", fmt.Errorf("more than %d tool calls in one reply", chatMaxCalls)
+			return "", errorf("more than %d tool calls in one reply", chatMaxCalls)
 		}
 		p := &chatPartialCall{index: index}
 		p.id, _ = jsonString(b["id"])
@@ -226,7 +225,7 @@ func (a *anthropicReader) block(index int, raw json.RawMessage) (string, error) 
 func (a *anthropicReader) delta(index int, raw json.RawMessage) (string, error) {
 	d, err := chatFields(raw)
 	if err != nil {
-		return "", fmt.Errorf("delta: %w", err)
+		return "", errorf("delta: %w", err)
 	}
 	switch kind, _ := jsonString(d["type"]); kind {
 	case "text_delta":

@@ -4,7 +4,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -109,7 +108,7 @@ func findEndpoint(getenv func(string) string) (chatEndpoint, error) {
 		return e.withKey(getenv, "TAI_API_KEY").checked("TAI_BASE_URL", "TAI_MODEL")
 	}
 	if getenv("TAI_API_KEY") != "" {
-		return chatEndpoint{}, errors.New("TAI_API_KEY is set without TAI_BASE_URL, which says where the key may go")
+		return chatEndpoint{}, newError("TAI_API_KEY is set without TAI_BASE_URL, which says where the key may go")
 	}
 	for _, p := range chatProviders() {
 		base, model := "", ""
@@ -127,7 +126,7 @@ func findEndpoint(getenv func(string) string) (chatEndpoint, error) {
 			return e.checked(p.baseVar, p.modelVar+" or TAI_MODEL")
 		}
 	}
-	return chatEndpoint{}, fmt.Errorf("%w: looked for TAI_BASE_URL and %s", errNoModel, strings.Join(chatKeyNames(), ", "))
+	return chatEndpoint{}, errorf("%w: looked for TAI_BASE_URL and %s", errNoModel, strings.Join(chatKeyNames(), ", "))
 }
 
 // chatKeyNames gives the variables that hold the providers' keys.
@@ -171,17 +170,17 @@ func (e chatEndpoint) withKey(getenv func(string) string, names ...string) chatE
 func (e chatEndpoint) checked(baseVar, modelVar string) (chatEndpoint, error) {
 	u, err := url.Parse(e.BaseURL)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return chatEndpoint{}, fmt.Errorf("%s: %q is no http or https address", baseVar, clip(visibleLine(e.BaseURL), 200))
+		return chatEndpoint{}, errorf("%s: %q is no http or https address", baseVar, clip(visibleLine(e.BaseURL), 200))
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return chatEndpoint{}, fmt.Errorf("%s: an address with a user, a query or a fragment is not taken", baseVar)
+		return chatEndpoint{}, errorf("%s: an address with a user, a query or a fragment is not taken", baseVar)
 	}
 	if strings.ContainsFunc(e.Key.reveal(), func(r rune) bool { return r < ' ' || r > '~' }) {
-		return chatEndpoint{}, fmt.Errorf("%s holds a line break, or a character that no key has", e.KeyFrom)
+		return chatEndpoint{}, errorf("%s holds a line break, or a character that no key has", e.KeyFrom)
 	}
 	e.BaseURL = chatBase(e.BaseURL, e.Wire)
 	if e.Model == "" {
-		return chatEndpoint{}, fmt.Errorf("%s is set but no model: set %s", baseVar, modelVar)
+		return chatEndpoint{}, errorf("%s is set but no model: set %s", baseVar, modelVar)
 	}
 	return e, nil
 }

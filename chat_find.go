@@ -75,7 +75,7 @@ func (f *modelFinder) inUse(ctx context.Context) (foundModel, error) {
 		local[0].InUse = true
 		return local[0], nil
 	}
-	return foundModel{}, fmt.Errorf("%w: none in use, no TAI_BASE_URL, no key of a provider, no server on this machine", errNoModel)
+	return foundModel{}, errorf("%w: none in use, no TAI_BASE_URL, no key of a provider, no server on this machine", errNoModel)
 }
 
 // configured is inUse without a look at this machine's servers, which takes time.
@@ -322,7 +322,7 @@ func (f *modelFinder) named(ctx context.Context, name string) (foundModel, error
 			return m, err
 		}
 	}
-	return foundModel{}, fmt.Errorf("model %s: %w", quoteClip(name), errNotFound)
+	return foundModel{}, errorf("model %s: %w", quoteClip(name), errNotFound)
 }
 
 // localServer is a server of models that people run on their own machine.

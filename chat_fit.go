@@ -4,8 +4,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -31,11 +29,11 @@ func fitName(name string) bool {
 // fitTool gives the tool as the model gets it (F16, F17). The error says why the tool has to be kept back.
 func fitTool(def toolDef) (chatTool, error) {
 	if !fitName(def.Name) {
-		return chatTool{}, fmt.Errorf("tool %q: name does not fit [a-zA-Z0-9_-]{1,64}", def.Name)
+		return chatTool{}, errorf("tool %q: name does not fit [a-zA-Z0-9_-]{1,64}", def.Name)
 	}
 	schema, note, err := fitSchema(def.InputSchema)
 	if err != nil {
-		return chatTool{}, fmt.Errorf("tool %q: input schema: %w", def.Name, err)
+		return chatTool{}, errorf("tool %q: input schema: %w", def.Name, err)
 	}
 	desc := def.Description
 	if note != "" {
@@ -69,7 +67,7 @@ type schemaFitter struct {
 // merge reads one object schema into f; must says whether its required members are required of the whole.
 func (f *schemaFitter) merge(raw json.RawMessage, must bool, depth int) error {
 	if depth > chatMaxRefs {
-		return errors.New("references nested too deep")
+		return newError("references nested too deep")
 	}
 	members, err := jsonObject(raw)
 	if err != nil {
@@ -87,7 +85,7 @@ func (f *schemaFitter) member(m jsonMember, must bool, depth int) error {
 	switch m.Key {
 	case "type":
 		if !fitIsObject(m.Value) {
-			return fmt.Errorf("type is %s, not object", clip(string(m.Value), 80))
+			return errorf("type is %s, not object", clip(string(m.Value), 80))
 		}
 	case "properties":
 		return f.properties(m.Value)
@@ -129,7 +127,7 @@ func (f *schemaFitter) properties(raw json.RawMessage) error {
 		if checkJSON(raw) == nil {
 			return nil
 		}
-		return fmt.Errorf("properties: %w", err)
+		return errorf("properties: %w", err)
 	}
 	for _, m := range members {
 		if !slices.ContainsFunc(f.props, func(p jsonMember) bool { return p.Key == m.Key }) {
@@ -143,10 +141,10 @@ func (f *schemaFitter) properties(raw json.RawMessage) error {
 func (f *schemaFitter) branches(m jsonMember, must bool, depth int, intro string) error {
 	list, err := jsonArray(m.Value)
 	if err != nil {
-		return fmt.Errorf("%s: %w", m.Key, err)
+		return errorf("%s: %w", m.Key, err)
 	}
 	if len(list) > chatMaxBranches {
-		return fmt.Errorf("%s has %d branches, at most %d", m.Key, len(list), chatMaxBranches)
+		return errorf("%s has %d branches, at most %d", m.Key, len(list), chatMaxBranches)
 	}
 	var sets []string
 	for _, b := range list {
@@ -157,12 +155,12 @@ func (f *schemaFitter) branches(m jsonMember, must bool, depth int, intro string
 			continue // a null or a string beside the object; arguments are always an object
 		}
 		if err := f.merge(b, must, depth+1); err != nil {
-			return fmt.Errorf("%s: %w", m.Key, err)
+			return errorf("%s: %w", m.Key, err)
 		}
 		sets = append(sets, "("+strings.Join(f.branchNames(b), ", ")+")")
 	}
 	if len(sets) == 0 && len(list) > 0 && intro != "" {
-		return fmt.Errorf("%s: no branch is an object", m.Key)
+		return errorf("%s: no branch is an object", m.Key)
 	}
 	if intro != "" && len(sets) > 1 {
 		f.notes = append(f.notes, clip(intro+": "+strings.Join(sets, " or ")+".", 2000))
@@ -202,17 +200,17 @@ func (f *schemaFitter) resolve(raw json.RawMessage) (json.RawMessage, error) {
 	ref, _ := jsonString(raw)
 	path, ok := strings.CutPrefix(ref, "#/")
 	if !ok {
-		return nil, fmt.Errorf("reference %q does not lead inside the schema", clip(ref, 200))
+		return nil, errorf("reference %q does not lead inside the schema", clip(ref, 200))
 	}
 	at := f.root
 	for step := range strings.SplitSeq(path, "/") {
 		fields, err := chatFields(at)
 		if err != nil {
-			return nil, fmt.Errorf("reference %q leads nowhere", clip(ref, 200))
+			return nil, errorf("reference %q leads nowhere", clip(ref, 200))
 		}
 		next, ok := fields[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
 		if !ok {
-			return nil, fmt.Errorf("reference %q leads nowhere", clip(ref, 200))
+			return nil, errorf("reference %q leads nowhere", clip(ref, 200))
 		}
 		at = next
 	}

@@ -5,8 +5,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -31,7 +29,7 @@ func (e chatEndpoint) fitTool(t chatTool) (chatTool, error) {
 		t.Schema, err = fitItems(nil, t.Schema, 0)
 	}
 	if err != nil {
-		return chatTool{}, fmt.Errorf("tool %q: input schema: %w", t.Name, err)
+		return chatTool{}, errorf("tool %q: input schema: %w", t.Name, err)
 	}
 	if r := []rune(t.Description); e.shortTexts && len(r) > chatShortText {
 		t.Description = string(r[:chatShortText-1]) + "…"
@@ -52,7 +50,7 @@ func fitAnthropicNames(schema json.RawMessage) error {
 	}
 	for _, p := range props {
 		if len(p.Key) > chatMaxProperty || !fitName(strings.ReplaceAll(p.Key, ".", "_")) {
-			return fmt.Errorf("the endpoint takes no argument named %s", quoteClip(p.Key))
+			return errorf("the endpoint takes no argument named %s", quoteClip(p.Key))
 		}
 	}
 	return nil
@@ -61,7 +59,7 @@ func fitAnthropicNames(schema json.RawMessage) error {
 // fitItems writes the schema with an items in every array that has none, which OpenAI refuses.
 func fitItems(dst []byte, raw json.RawMessage, depth int) ([]byte, error) {
 	if depth > chatMaxDepth {
-		return nil, errors.New("nested too deep")
+		return nil, newError("nested too deep")
 	}
 	members, err := jsonObject(raw)
 	if err != nil {
@@ -150,7 +148,7 @@ type openAPINode struct {
 
 func (f *openAPIFitter) node(dst []byte, raw json.RawMessage, depth int) ([]byte, error) {
 	if f.nodes++; f.nodes > chatMaxNodes || depth > chatMaxDepth {
-		return nil, errors.New("too large, or a reference that leads back to itself")
+		return nil, newError("too large, or a reference that leads back to itself")
 	}
 	var n openAPINode
 	if err := f.read(&n, raw, depth); err != nil {
@@ -175,7 +173,7 @@ func (f *openAPIFitter) read(n *openAPINode, raw json.RawMessage, depth int) err
 		return nil // true: anything
 	}
 	if depth > chatMaxDepth {
-		return errors.New("a reference that leads back to itself")
+		return newError("a reference that leads back to itself")
 	}
 	for _, m := range members {
 		switch m.Key {

@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 )
@@ -138,7 +137,7 @@ func (a *openAIReader) take(b []byte) (text string, more bool, err error) {
 func (a *openAIReader) chunk(b []byte) (text string, err error) {
 	top, err := chatFields(b)
 	if err != nil {
-		return "", fmt.Errorf("read reply chunk: %w", err)
+		return "", errorf("read reply chunk: %w", err)
 	}
 	if chatPresent(top["error"]) {
 		return "", chatErrorOf(0, b)
@@ -152,14 +151,14 @@ func (a *openAIReader) chunk(b []byte) (text string, err error) {
 	}
 	choices, err := jsonArray(top["choices"])
 	if err != nil {
-		return "", fmt.Errorf("read reply chunk: choices: %w", err)
+		return "", errorf("read reply chunk: choices: %w", err)
 	}
 	if len(choices) == 0 {
 		return "", nil // the usage chunk
 	}
 	choice, err := chatFields(choices[0])
 	if err != nil {
-		return "", fmt.Errorf("read reply chunk: choice: %w", err)
+		return "", errorf("read reply chunk: choice: %w", err)
 	}
 	if chatPresent(choice["error"]) {
 		return "", chatErrorOf(0, choices[0])
@@ -171,7 +170,7 @@ func (a *openAIReader) chunk(b []byte) (text string, err error) {
 	}
 	if chatPresent(body) {
 		if text, err = a.delta(body); err != nil {
-			return text, fmt.Errorf("read reply chunk: %w", err)
+			return text, errorf("read reply chunk: %w", err)
 		}
 	}
 	if stop, ok := jsonString(choice["finish_reason"]); ok && stop != "" {
@@ -215,11 +214,11 @@ func (a *openAIReader) delta(b json.RawMessage) (string, error) {
 	}
 	calls, err := jsonArray(d["tool_calls"])
 	if err != nil {
-		return text, fmt.Errorf("tool_calls: %w", err)
+		return text, errorf("tool_calls: %w", err)
 	}
 	for _, c := range calls {
 		if err := a.toolCall(c); err != nil {
-			return text, fmt.Errorf("tool call: %w", err)
+			return text, errorf("tool call: %w", err)
 		}
 	}
 	return text, nil
@@ -264,7 +263,7 @@ func (a *openAIReader) toolCall(b json.RawMessage) error {
 	}
 	p := a.call(chatIndex(c["index"]), id, name)
 	if p == nil {
-		return fmt.Errorf("more than %d in one reply", chatMaxCalls)
+		return errorf("more than %d in one reply", chatMaxCalls)
 	}
 	return p.add(args)
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 )
 
@@ -108,7 +107,7 @@ type chatPartialCall struct {
 // add appends a piece of the arguments.
 func (p *chatPartialCall) add(args string) error {
 	if len(p.args)+len(args) > chatMaxArgs {
-		return fmt.Errorf("arguments over %d bytes", chatMaxArgs)
+		return errorf("arguments over %d bytes", chatMaxArgs)
 	}
 	p.args = append(p.args, args...)
 	return nil
@@ -137,9 +136,9 @@ func finishCalls(r *chatReply, calls []*chatPartialCall) error {
 // chatCut is the error of a reply without an end.
 func chatCut(calls int) error {
 	if calls > 0 {
-		return fmt.Errorf("the reply ended before it was complete, in the middle of %s", plural(calls, "tool call"))
+		return errorf("the reply ended before it was complete, in the middle of %s", plural(calls, "tool call"))
 	}
-	return errors.New("the reply ended before it was complete")
+	return newError("the reply ended before it was complete")
 }
 
 // chatWireArgs gives the arguments as they go back to the endpoint. Several refuse a whole conversation for one call whose arguments are

@@ -250,10 +250,10 @@ func encodeJSON(w io.Writer, v any, indent string) error {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", indent)
 	if err := enc.Encode(v); err != nil {
-		return fmt.Errorf("write the answer: %w", err)
+		return errorf("write the answer: %w", err)
 	}
 	if _, err := w.Write(escapeHidden(b.Bytes())); err != nil {
-		return fmt.Errorf("write the answer: %w", err)
+		return errorf("write the answer: %w", err)
 	}
 	return nil
 }
@@ -288,7 +288,7 @@ func readBounded(ctx context.Context, r io.Reader, limit int64, what string) ([]
 		return nil, ctx.Err()
 	case a := <-got:
 		if a.err != nil {
-			return nil, fmt.Errorf("read %s: %w", visibleLine(what), a.err)
+			return nil, errorf("read %s: %w", visibleLine(what), a.err)
 		}
 		return a.b, nil
 	}

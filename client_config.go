@@ -134,7 +134,7 @@ func (a *clientApp) text(d clientDoor) (string, error) {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(a.entry(d)); err != nil {
-		return "", fmt.Errorf("write the entry: %w", err)
+		return "", errorf("write the entry: %w", err)
 	}
 	return b.String(), nil
 }

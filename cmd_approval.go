@@ -244,7 +244,7 @@ func cmdApprovalRevoke(ctx context.Context, c *invocation) error {
 	edit := func(have []preset) ([]preset, error) {
 		at := slices.IndexFunc(have, func(ps preset) bool { return ps.ID == gone.ID && ps.same(gone) })
 		if at < 0 {
-			return nil, errors.New("the preset was changed or removed meanwhile")
+			return nil, newError("the preset was changed or removed meanwhile")
 		}
 		return slices.Delete(have, at, at+1), nil
 	}

@@ -556,7 +556,7 @@ func cmdAuditHead(ctx context.Context, c *invocation) error {
 		if errors.Is(err, fs.ErrExist) {
 			return usageError("choose another name, or remove it", "%s is there already and is left as it is", quoteClip(c.flag("o")))
 		}
-		return fmt.Errorf("write the head: %w", err)
+		return errorf("write the head: %w", err)
 	}
 	if c.json {
 		_, err = c.stdout.Write(doc)
@@ -573,7 +573,7 @@ func (c *invocation) renewedHead(ctx context.Context, v *vault, name string, f a
 		return h, err
 	}
 	if err := syncPath(name); err != nil {
-		return h, fmt.Errorf("sync the log before its head is signed: %w", err)
+		return h, errorf("sync the log before its head is signed: %w", err)
 	}
 	h.Lines, h.Hash, h.Updated = int64(f.Lines), f.Head, c.out.Now()
 	if h, err = v.renewAuditHead(ctx, h); err != nil {

@@ -79,7 +79,7 @@ func readReport(log io.ReadSeeker) (*reportRun, error) {
 		r.broken = err.Error()
 	}
 	if _, err := log.Seek(0, io.SeekStart); err != nil {
-		return nil, fmt.Errorf("read run log again: %w", err)
+		return nil, errorf("read run log again: %w", err)
 	}
 	rows, _ := r.listed()
 	if err := readAudit(log, reportDetails(rows)); err != nil && r.broken == "" {
@@ -99,7 +99,7 @@ func (c *invocation) saveReport(name string, html []byte) error {
 		err = replaceFile(path, html)
 	}
 	if err != nil {
-		return fmt.Errorf("write the report: %w", err)
+		return errorf("write the report: %w", err)
 	}
 	if !c.json {
 		_, err = fmt.Fprintf(c.stdout, "report of %s in %s\n", visibleLine(c.args[0]), visibleLine(name))
@@ -112,7 +112,7 @@ func replaceFile(path string, b []byte) error {
 	if info, err := os.Lstat(path); err != nil {
 		return err
 	} else if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file", quoteClip(path))
+		return errorf("%s is no regular file", quoteClip(path))
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".tai-report-*") // 0600
 	if err != nil {

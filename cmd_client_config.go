@@ -76,7 +76,7 @@ func cmdClientConfig(_ context.Context, c *invocation) error {
 		return writeJSON(c.stdout, map[string]any{"apps": []clientJSON{doc}})
 	}
 	if _, err := fmt.Fprint(c.stdout, visible(doc.Entry)); err != nil {
-		return fmt.Errorf("write the entry: %w", err)
+		return errorf("write the entry: %w", err)
 	}
 	where := doc.File
 	if doc.Project != "" {
@@ -118,7 +118,7 @@ func (c *invocation) clientDoor() (d clientDoor, err error) {
 	// The program as it was started, not what a link leads to: an update changes what a link leads to.
 	exe, err := os.Executable()
 	if err != nil {
-		return d, fmt.Errorf("find tai's own program: %w", err)
+		return d, errorf("find tai's own program: %w", err)
 	}
 	d.Command, d.Args = exe, []string{"mcp", "serve", "--root", c.root}
 	if c.given("home") || c.out.Getenv("TAI_HOME") != "" { // an app has not this shell's variables

@@ -78,7 +78,7 @@ func (c *invocation) pipedLine(ctx context.Context, _ string) (string, error) {
 			}
 			line = append(line, b[:n]...)
 		}
-		got <- fmt.Errorf("a line of standard input has more than %d bytes", pastedMax)
+		got <- errorf("a line of standard input has more than %d bytes", pastedMax)
 	}()
 	select {
 	case <-ctx.Done():
@@ -189,11 +189,11 @@ func (a *app) loginFace() func() loginFace {
 func (d *loginDesk) show(ctx context.Context, v loginShown) error {
 	address, err := browserAddress(v.Address)
 	if err != nil {
-		return fmt.Errorf("the address to log in at is not opened: %w", err)
+		return errorf("the address to log in at is not opened: %w", err)
 	}
 	if d.turn != nil {
 		if ctx, d.done, err = d.turn(ctx); err != nil {
-			return fmt.Errorf("show where to log in: %w", err)
+			return errorf("show where to log in: %w", err)
 		}
 	}
 	d.shown = true

@@ -323,7 +323,7 @@ func sourceText(ctx context.Context, word string, stdin io.Reader, stored []serv
 	}
 	f, err := os.Open(word)
 	if err != nil {
-		return nil, fmt.Errorf("read config: %w", err)
+		return nil, errorf("read config: %w", err)
 	}
 	defer f.Close()
 	return readBounded(ctx, f, configMax, word)

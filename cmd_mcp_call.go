@@ -50,7 +50,7 @@ func (c *invocation) result(res toolResult) error {
 			r.Content = textContent(res.Text)
 		}
 		if _, err := fmt.Fprintln(c.stdout, string(escapeHidden(appendCallResult(nil, r)))); err != nil {
-			return fmt.Errorf("write the answer: %w", err)
+			return errorf("write the answer: %w", err)
 		}
 	} else if res.IsError {
 		fmt.Fprintln(c.stderr, "tai: the tool failed: "+visible(strings.TrimSuffix(res.Text, "\n")))
@@ -239,7 +239,7 @@ func cmdMCPCheck(ctx context.Context, c *invocation) error {
 	}
 	for _, name := range c.args[1:] {
 		if !slices.ContainsFunc(found.Tools, func(t listedTool) bool { return t.Name == name }) {
-			return fmt.Errorf("%w on %s: %s", errNoSuchTool, quoteClip(c.args[0]), quoteClip(name))
+			return errorf("%w on %s: %s", errNoSuchTool, quoteClip(c.args[0]), quoteClip(name))
 		}
 	}
 	for _, t := range found.Tools {

@@ -104,7 +104,7 @@ func (c *invocation) askMoves(ctx context.Context, servers []serverEntry, plans 
 func (c *invocation) renameMove(ctx context.Context, plans map[int][]tokenMove, taken map[string]secret, old, name string) error {
 	value, ok := taken[old]
 	if !ok {
-		return fmt.Errorf("none of them is named %s", quoteClip(old))
+		return errorf("none of them is named %s", quoteClip(old))
 	}
 	if err := validSecretName(name); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (c *invocation) renameMove(ctx context.Context, plans map[int][]tokenMove, 
 		return err
 	}
 	if !free {
-		return fmt.Errorf("the name %s stands for something else already, in the vault, in the environment or here", name)
+		return errorf("the name %s stands for something else already, in the vault, in the environment or here", name)
 	}
 	delete(taken, old)
 	taken[name] = value

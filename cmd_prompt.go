@@ -92,7 +92,7 @@ func (c *invocation) turnBounds() (b turnBounds, window int, err error) {
 
 // pipedText reads what another program hands over. It has to be text, and to end in time.
 func pipedText(ctx context.Context, r io.Reader, tell func(string)) (string, error) {
-	within, cancel := context.WithTimeoutCause(ctx, pipedTime, fmt.Errorf("standard input did not end within %s", pipedTime))
+	within, cancel := context.WithTimeoutCause(ctx, pipedTime, errorf("standard input did not end within %s", pipedTime))
 	defer cancel()
 	word := time.AfterFunc(pipedWord, func() { tell("reading standard input until it ends; </dev/null leaves it out") })
 	defer word.Stop()

@@ -85,7 +85,7 @@ func (c *invocation) fillStatus(ctx context.Context, doc *vaultStatus) error {
 		if info, err := os.Stat(name); err == nil {
 			doc.Size += info.Size()
 		} else if name == v.path {
-			return fmt.Errorf("vault status: %w", err)
+			return errorf("vault status: %w", err)
 		}
 	}
 	info, err := v.sealStatus(ctx)
@@ -180,7 +180,7 @@ func cmdVaultSeal(ctx context.Context, c *invocation) error {
 // vaultThere gives the vault, and an error where none is: nothing is to be made just to be unsealed.
 func (c *invocation) vaultThere(ctx context.Context) (*vault, error) {
 	if path, there, err := vaultPath(c.home); err != nil || !there {
-		return nil, cmp.Or(err, fmt.Errorf("there is no vault yet at %s", visibleLine(path)))
+		return nil, cmp.Or(err, errorf("there is no vault yet at %s", visibleLine(path)))
 	}
 	return c.vault(ctx)
 }

@@ -50,7 +50,7 @@ func (a *app) serveHTTP(ctx context.Context, config serveConfig, name, hint stri
 func (a *app) beginGoverned(transport string) error {
 	a.audit.cfg.Data = json.RawMessage(fmt.Sprintf(`{"origin":%q,"permission_mode":%q,"transport":%q}`, originMCP, a.policy.mode(), transport))
 	if err := a.audit.start(); err != nil {
-		return &hintedError{fmt.Errorf("nothing is served that cannot be logged: %w", err), "--root names a folder in which tai may write .tai/runs"}
+		return &hintedError{errorf("nothing is served that cannot be logged: %w", err), "--root names a folder in which tai may write .tai/runs"}
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func readKeyFile(path, goos string) (secret, error) {
 func (a *app) serveNotice(say func(string), addr, name, profile string, tools int) error {
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil {
-		return fmt.Errorf("address of the server: %w", err)
+		return errorf("address of the server: %w", err)
 	}
 	host := at.Addr().Unmap()
 	local := host.IsLoopback()

@@ -128,7 +128,7 @@ func (c *invocation) readSession(ctx context.Context, id string, from int) (sess
 		}
 		rec, err := c.sessionRecord(row)
 		if err != nil {
-			return doc, fmt.Errorf("session %s: message %d: %w", s.ID, row.Seq, err)
+			return doc, errorf("session %s: message %d: %w", s.ID, row.Seq, err)
 		}
 		records = append(records, rec)
 	}
@@ -242,7 +242,7 @@ func cmdSessionExport(ctx context.Context, c *invocation) error {
 		if errors.Is(err, fs.ErrExist) {
 			return usageError("choose another name, or remove it", "%s is there already and is left as it is", quoteClip(c.flag("o")))
 		}
-		return fmt.Errorf("write the conversation: %w", err)
+		return errorf("write the conversation: %w", err)
 	}
 	if c.json { // the document is on stdout all the same, as with every command
 		_, err = c.stdout.Write(b.Bytes())

@@ -333,7 +333,7 @@ func (c *invocation) digestName(ctx context.Context, name string) (string, error
 	}
 	ref, ok := back[name]
 	if !ok {
-		return "", fmt.Errorf("%w: %s", errNoSuchTool, quoteClip(name))
+		return "", errorf("%w: %s", errNoSuchTool, quoteClip(name))
 	}
 	return bridgedSubject(ref.Server, ref.Tool), nil
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -265,7 +264,7 @@ func cmdTrustRevoke(ctx context.Context, c *invocation) error {
 	gone := func(tool string) bool { return len(tools) == 0 || slices.Contains(tools, tool) }
 	t := trustChange{server: server, edit: func(e *trustEntry) error {
 		if !reflect.DeepEqual(*e, have) {
-			return errors.New("what it says of the server was changed meanwhile")
+			return newError("what it says of the server was changed meanwhile")
 		}
 		e.Allow, e.Deny = slices.DeleteFunc(e.Allow, gone), slices.DeleteFunc(e.Deny, gone)
 		return nil

@@ -151,7 +151,7 @@ func cmdTrustInspect(ctx context.Context, c *invocation) error {
 	}
 	for _, p := range patterns {
 		if !strings.Contains(p, "*") && !slices.ContainsFunc(listed, func(t listedTool) bool { return t.Name == p }) {
-			return fmt.Errorf("%w on %s: %s", errNoSuchTool, quoteClip(server), quoteClip(p))
+			return errorf("%w on %s: %s", errNoSuchTool, quoteClip(server), quoteClip(p))
 		}
 	}
 	doc := struct {

@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -130,7 +129,7 @@ func (c *invocation) secretValue(ctx context.Context, name, from string) (string
 	}
 	in, ok := c.stdin.(*os.File)
 	if !ok {
-		return "", errors.New("standard input is no terminal")
+		return "", newError("standard input is no terminal")
 	}
 	return readHidden(ctx, in, c.stderr, "value of "+name+" (not shown): ")
 }
@@ -302,7 +301,7 @@ func cmdRecordShow(ctx context.Context, c *invocation) error {
 		text = visible(text) + "\n"
 	}
 	if _, err := fmt.Fprint(c.stdout, text); err != nil {
-		return fmt.Errorf("write the record: %w", err)
+		return errorf("write the record: %w", err)
 	}
 	return nil
 }

@@ -171,7 +171,7 @@ func (c *invocation) agree(ctx context.Context, question string) error {
 		return &cliError{Exit: exitRefused, Rule: "nobody to ask", Message: "this is asked about first, and nobody can be asked here", Hint: "--yes would allow it"}
 	}
 	if err := flushInput(c.console.in); err != nil {
-		return fmt.Errorf("ask: %w", err)
+		return errorf("ask: %w", err)
 	}
 	fmt.Fprint(c.stderr, question)
 	line, err := c.console.readLine(ctx)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 )
 
@@ -11,6 +12,16 @@ import (
 //
 //go:noinline for size: it is called in many places
 func joinErrors(errs ...error) error { return errors.Join(errs...) }
+
+// newError is errors.New.
+//
+//go:noinline for size: it is called in many places
+func newError(text string) error { return errors.New(text) }
+
+// errorf is fmt.Errorf.
+//
+//go:noinline for size: it is called in many places
+func errorf(format string, args ...any) error { return fmt.Errorf(format, args...) }
 
 // textBuilder is a strings.Builder whose methods stay where they are: each WriteString makes some 250 bytes of program where it is copied to.
 type textBuilder struct{ strings.Builder }

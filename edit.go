@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -104,17 +103,17 @@ func (e *lineEditor) usable() bool {
 func (e *lineEditor) readLine(ctx context.Context, text string) (line string, err error) {
 	s := &editSession{lineEditor: e, line: newEditLine(text, e.recall), signals: make(chan os.Signal, 8)}
 	if s.shown, err = terminalModeOf(e.in); err != nil {
-		return "", fmt.Errorf("edit a line: not a terminal: %w", err)
+		return "", errorf("edit a line: not a terminal: %w", err)
 	}
 	signal.Notify(s.signals, append(endSignals(), resumeSignals()...)...)
 	defer signal.Stop(s.signals)
 	defer func() {
 		if fault := s.leave(); fault != nil && err == nil {
-			line, err = "", fmt.Errorf("edit a line: %w", fault)
+			line, err = "", errorf("edit a line: %w", fault)
 		}
 	}()
 	if err := s.enter(); err != nil {
-		return "", fmt.Errorf("edit a line: %w", err)
+		return "", errorf("edit a line: %w", err)
 	}
 	return s.run(ctx)
 }
@@ -242,7 +241,7 @@ func (s *editSession) await(ctx context.Context) (editDeed, error) {
 		}
 		ready, err := inputReady(s.in, hiddenTick)
 		if err != nil {
-			return deedNone, fmt.Errorf("read the terminal: %w", err)
+			return deedNone, errorf("read the terminal: %w", err)
 		}
 		if !ready {
 			if deed, done := s.idle(); done {
@@ -484,7 +483,7 @@ func (s *editSession) write(b []byte) error {
 		return nil
 	}
 	if _, err := s.screen.Write(b); err != nil {
-		return fmt.Errorf("write to the terminal: %w", err)
+		return errorf("write to the terminal: %w", err)
 	}
 	return nil
 }

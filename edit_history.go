@@ -50,7 +50,7 @@ func (h *lineHistory) all() ([]string, error) {
 	h.loaded = true
 	b, err := h.read()
 	if err != nil {
-		return h.entries, fmt.Errorf("read the history: %w", err)
+		return h.entries, errorf("read the history: %w", err)
 	}
 	entries, lines := parseHistory(b)
 	h.lines = lines
@@ -143,18 +143,18 @@ func (h *lineHistory) store(line string) error {
 		return nil
 	}
 	if err := makeHome(filepath.Dir(h.path)); err != nil {
-		return fmt.Errorf("keep the history: %w", err)
+		return errorf("keep the history: %w", err)
 	}
 	unlock := h.lock()
 	defer unlock()
 	size, err := h.append(line)
 	if err != nil {
-		return fmt.Errorf("keep the history: %w", err)
+		return errorf("keep the history: %w", err)
 	}
 	h.lines++
 	if size > historyMaxBytes+historyMaxBytes/historySlack || h.lines > historyMax+historyMax/historySlack {
 		if err := h.compact(); err != nil {
-			return fmt.Errorf("make the history smaller: %w", err)
+			return errorf("make the history smaller: %w", err)
 		}
 	}
 	return nil
@@ -228,7 +228,7 @@ func (h *lineHistory) clear() error {
 	unlock := h.lock()
 	defer unlock()
 	if err := h.rewrite(nil); err != nil {
-		return fmt.Errorf("clear the history: %w", err)
+		return errorf("clear the history: %w", err)
 	}
 	return nil
 }

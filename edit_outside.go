@@ -4,7 +4,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -38,16 +37,16 @@ func editorWords(line, goos string) ([]string, error) {
 func editOutside(ctx context.Context, argv []string, text string, in io.Reader, out io.Writer) (_ string, err error) {
 	f, err := os.CreateTemp("", "tai-*.md") // 0600
 	if err != nil {
-		return "", fmt.Errorf("edit the text: %w", err)
+		return "", errorf("edit the text: %w", err)
 	}
 	defer func() {
 		if gone := os.Remove(f.Name()); gone != nil && err == nil {
-			err = fmt.Errorf("remove the text's file: %w", gone)
+			err = errorf("remove the text's file: %w", gone)
 		}
 	}()
 	_, err = io.WriteString(f, text)
 	if err = joinErrors(err, f.Close()); err != nil {
-		return "", fmt.Errorf("edit the text: %w", err)
+		return "", errorf("edit the text: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, argv[0], append(argv[1:len(argv):len(argv)], f.Name())...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, out
@@ -56,7 +55,7 @@ func editOutside(ctx context.Context, argv []string, text string, in io.Reader, 
 	}
 	edited, err := os.Open(f.Name()) // anew: editors put another file in its place
 	if err != nil {
-		return "", fmt.Errorf("read the text back: %w", err)
+		return "", errorf("read the text back: %w", err)
 	}
 	defer edited.Close()
 	b, err := readBounded(ctx, edited, editPasteMax, "the text")

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -37,7 +36,7 @@ func showLine(s string) string {
 // editableText refuses what cannot be edited as text. UTF-16 has NUL bytes.
 func editableText(data []byte) error {
 	if slices.Contains(data[:min(len(data), binarySniff)], 0) {
-		return errors.New("is binary or UTF-16 and cannot be edited as text")
+		return newError("is binary or UTF-16 and cannot be edited as text")
 	}
 	return nil
 }
@@ -53,15 +52,15 @@ func replaceText(text, old, now string, all bool) (string, error) {
 		now = toCRLF(now)
 	}
 	if !utf8.ValidString(text) && strings.IndexFunc(now, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 {
-		return "", errors.New("is not UTF-8, so that only ASCII can be put in")
+		return "", newError("is not UTF-8, so that only ASCII can be put in")
 	}
 	switch n := strings.Count(text, old); {
 	case old == now:
-		return "", errors.New("old and new are the same")
+		return "", newError("old and new are the same")
 	case n == 0:
-		return "", errors.New("old is not in the file" + nearText(text, old))
+		return "", newError("old is not in the file" + nearText(text, old))
 	case n > 1 && !all:
-		return "", fmt.Errorf("old stands %d times in the file, %s; take more of the lines around it, or set all", n, placesOf(text, old))
+		return "", errorf("old stands %d times in the file, %s; take more of the lines around it, or set all", n, placesOf(text, old))
 	}
 	return strings.ReplaceAll(text, old, now), nil
 }
@@ -168,17 +167,17 @@ func editAnchored(text string, edits []anchoredEdit) (string, error) {
 	body, bom := strings.CutPrefix(text, utf8BOM)
 	lines := splitLines(body)
 	if len(lines) > editMaxLines {
-		return "", fmt.Errorf("has %d lines, at most %d", len(lines), editMaxLines)
+		return "", errorf("has %d lines, at most %d", len(lines), editMaxLines)
 	}
 	var spans []lineSpan
 	var stale []string
 	for i, e := range edits {
 		s, faults, err := e.span(lines, i+1)
 		if err != nil {
-			return "", fmt.Errorf("edit %d: %w", i+1, err)
+			return "", errorf("edit %d: %w", i+1, err)
 		}
 		if !utf8.ValidString(text) && strings.IndexFunc(strings.Join(s.text, ""), func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 {
-			return "", errors.New("is not UTF-8, so that only ASCII can be put in")
+			return "", newError("is not UTF-8, so that only ASCII can be put in")
 		}
 		spans, stale = append(spans, s), append(stale, faults...)
 	}
@@ -188,7 +187,7 @@ func editAnchored(text string, edits []anchoredEdit) (string, error) {
 			more = fmt.Sprintf("; and %d more", len(stale)-editShown)
 			stale = stale[:editShown]
 		}
-		return "", fmt.Errorf("nothing was changed, as the file is no longer what was read: %s%s", strings.Join(stale, "; "), more)
+		return "", errorf("nothing was changed, as the file is no longer what was read: %s%s", strings.Join(stale, "; "), more)
 	}
 	sortBy(spans, func(a, b lineSpan) int {
 		if a.from != b.from {
@@ -208,7 +207,7 @@ func editAnchored(text string, edits []anchoredEdit) (string, error) {
 	at := 0
 	for i, s := range spans {
 		if i > 0 && s.from < spans[i-1].to {
-			return "", fmt.Errorf("edits %d and %d overlap at line %d", spans[i-1].edit, s.edit, s.from+1)
+			return "", errorf("edits %d and %d overlap at line %d", spans[i-1].edit, s.edit, s.from+1)
 		}
 		out = append(out, lines[at:s.from]...)
 		for _, l := range s.text {
@@ -251,17 +250,17 @@ func (e anchoredEdit) span(lines []string, number int) (s lineSpan, faults []str
 	s.from, s.to, s.edit = first-1, last, number
 	switch {
 	case e.Op == "delete" && e.Text != nil:
-		return s, nil, errors.New("delete takes no text")
+		return s, nil, newError("delete takes no text")
 	case e.Op != "delete" && e.Text == nil:
-		return s, nil, fmt.Errorf("%s needs text", e.Op)
+		return s, nil, errorf("%s needs text", e.Op)
 	case e.Op == "insert_after" && e.ToAnchor != "":
-		return s, nil, errors.New("insert_after takes no to_anchor")
+		return s, nil, newError("insert_after takes no to_anchor")
 	case e.Op == "insert_after":
 		s.from = first
 	case first == 0:
-		return s, nil, errors.New("anchor 0 is the place before the first line; only insert_after takes it")
+		return s, nil, newError("anchor 0 is the place before the first line; only insert_after takes it")
 	case last < first:
-		return s, nil, fmt.Errorf("to_anchor %s stands before anchor %s", quoteClip(e.ToAnchor), quoteClip(e.Anchor))
+		return s, nil, errorf("to_anchor %s stands before anchor %s", quoteClip(e.ToAnchor), quoteClip(e.Anchor))
 	}
 	return s, faults, nil
 }
@@ -274,7 +273,7 @@ func anchorLine(anchor string, lines []string) (n int, fault string, err error) 
 	number, hash, ok := strings.Cut(anchor, "#")
 	n, nerr := strconv.Atoi(number)
 	if !ok || nerr != nil || n < 1 || len(hash) != anchorDigits {
-		return 0, "", fmt.Errorf("anchor %s is no LINE#HASH as file_read_hashed gives it", quoteClip(anchor))
+		return 0, "", errorf("anchor %s is no LINE#HASH as file_read_hashed gives it", quoteClip(anchor))
 	}
 	if n > len(lines) {
 		return n, fmt.Sprintf("%s: the file has %s now", anchor, plural(len(lines), "line")), nil

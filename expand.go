@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -370,20 +369,20 @@ func programBase(command string) string {
 func goodServerName(name string) error {
 	switch {
 	case name == "":
-		return errors.New("the name is empty")
+		return newError("the name is empty")
 	case len(name) > serverNameMax:
-		return fmt.Errorf("the name has %d bytes, at most %d are allowed", len(name), serverNameMax)
+		return errorf("the name has %d bytes, at most %d are allowed", len(name), serverNameMax)
 	case !utf8.ValidString(name):
-		return errors.New("the name is not UTF-8")
+		return newError("the name is not UTF-8")
 	}
 	for _, r := range name {
 		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
-			return fmt.Errorf("the name holds the control or format character U+%04X", r)
+			return errorf("the name holds the control or format character U+%04X", r)
 		}
 	}
 	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '/' || r == '\\' }) {
 		if part == "." || part == ".." {
-			return fmt.Errorf("the name holds the path part %q", part)
+			return errorf("the name holds the path part %q", part)
 		}
 	}
 	return nil

@@ -140,7 +140,7 @@ func (g gitRunner) readBy(ctx context.Context, wait func(*exec.Cmd) error, r git
 	case inner.Err() != nil:
 		return nil, false, &gitError{what: fmt.Sprintf("git %s took longer than %s and was ended", args[0], gitTime), hint: "name a path"}
 	case err != nil && cmd.ProcessState == nil:
-		return nil, false, fmt.Errorf("start git: %w", bareError(err))
+		return nil, false, errorf("start git: %w", bareError(err))
 	case err != nil:
 		return stdout.Bytes(), false, gitFault(args[0], cmd.ProcessState.ExitCode(), stderr.String())
 	}
@@ -396,7 +396,7 @@ func readSmallFile(p place) (string, error) {
 	}
 	defer root.Close()
 	if info, err := root.Lstat(name); err != nil || !info.Mode().IsRegular() {
-		return "", joinErrors(err, errors.New("no plain file"))
+		return "", joinErrors(err, newError("no plain file"))
 	}
 	f, err := root.Open(name)
 	if err != nil {
@@ -405,7 +405,7 @@ func readSmallFile(p place) (string, error) {
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, gitLinkMax+1))
 	if err == nil && len(b) > gitLinkMax {
-		err = fmt.Errorf("more than %d bytes", gitLinkMax)
+		err = errorf("more than %d bytes", gitLinkMax)
 	}
 	return string(b), err
 }

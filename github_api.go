@@ -58,7 +58,7 @@ func newGitHubBase(env func(string) (string, bool)) (githubBase, error) {
 		}
 		u, err := parseWebURL(text)
 		if err != nil {
-			return githubBase{}, fmt.Errorf("%s %w", name, err)
+			return githubBase{}, errorf("%s %w", name, err)
 		}
 		u.RawQuery = ""
 		return githubBase{u, true}, nil
@@ -163,7 +163,7 @@ func (c *githubClient) text(ctx context.Context, path, ref string) (string, erro
 		return "", c.cause("read "+visibleLine(path), err)
 	}
 	not := func(format string, args ...any) (string, error) {
-		return "", fmt.Errorf("%w: %s", errNotText, fmt.Sprintf(format, args...))
+		return "", errorf("%w: %s", errNotText, fmt.Sprintf(format, args...))
 	}
 	var f githubItem
 	if err := json.Unmarshal(body, &f); err != nil {

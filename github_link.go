@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"net/url"
 	"strings"
 )
@@ -55,7 +54,7 @@ func parseGitHubLink(word string, hosts ...string) (l githubLink, ok bool, err e
 	var parts []string
 	for part := range strings.SplitSeq(path, "/") {
 		if part, err = url.PathUnescape(part); err != nil || part == "." || part == ".." || strings.ContainsAny(part, "/\\\x00") {
-			return l, true, errors.New("the address of the repository holds a part that is none")
+			return l, true, newError("the address of the repository holds a part that is none")
 		}
 		if part != "" {
 			parts = append(parts, part)
@@ -65,11 +64,11 @@ func parseGitHubLink(word string, hosts ...string) (l githubLink, ok bool, err e
 		if host != githubWeb {
 			return l, false, nil // any other address of a host that also has repositories
 		}
-		return l, true, errors.New("the address names no repository; it has the form https://github.com/OWNER/REPOSITORY")
+		return l, true, newError("the address names no repository; it has the form https://github.com/OWNER/REPOSITORY")
 	}
 	l.Owner, l.Name = parts[0], strings.TrimSuffix(parts[1], ".git")
 	if !githubName(l.Owner, githubOwnerMax) || !githubName(l.Name, githubRepoMax) {
-		return l, true, errors.New("the address names no repository: owner and name have letters, digits, -, _ and dots")
+		return l, true, newError("the address names no repository: owner and name have letters, digits, -, _ and dots")
 	}
 	if len(parts) > 3 {
 		switch parts[2] {

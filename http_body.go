@@ -7,7 +7,6 @@ import (
 	"compress/gzip"
 	"compress/zlib"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -41,7 +40,7 @@ func readWebBody(resp *http.Response, max int64) (webBody, error) {
 			out.Left = resp.ContentLength - max
 		}
 	case err != nil && len(b) == 0:
-		return webBody{}, fmt.Errorf("read the answer: %w", err)
+		return webBody{}, errorf("read the answer: %w", err)
 	case err != nil:
 		out.Fault = err
 	}
@@ -69,13 +68,13 @@ func unpackedBody(resp *http.Response, max int64) (src io.Reader, packed bool, e
 			src = flate.NewReader(b)
 		}
 	default:
-		return nil, false, fmt.Errorf("the answer is packed as %s, which was not asked for", visibleLine(clip(coding, 60)))
+		return nil, false, errorf("the answer is packed as %s, which was not asked for", visibleLine(clip(coding, 60)))
 	}
 	if errors.Is(err, io.EOF) && resp.ContentLength <= 0 {
 		return strings.NewReader(""), false, nil // an answer without a body
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("unpack the answer: %w", err)
+		return nil, false, errorf("unpack the answer: %w", err)
 	}
 	return src, true, nil
 }
@@ -88,7 +87,7 @@ type cappedBody struct {
 
 func (c *cappedBody) Read(p []byte) (int, error) {
 	if c.left <= 0 {
-		return 0, errors.New("it is packed into more bytes than it holds")
+		return 0, newError("it is packed into more bytes than it holds")
 	}
 	n, err := c.src.Read(p[:min(int64(len(p)), c.left)])
 	c.left -= int64(n)

@@ -116,13 +116,13 @@ func (f *webFetcher) lookup(ctx context.Context, host string, reach netReach) ([
 		defer cancel()
 		if found, err = f.cfg.Lookup(ctx, host); err != nil {
 			if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
-				err = errors.New("no such host") // the whole names the host again, and the resolver
+				err = newError("no such host") // the whole names the host again, and the resolver
 			}
-			return nil, fmt.Errorf("look up %s: %w", visibleLine(host), err)
+			return nil, errorf("look up %s: %w", visibleLine(host), err)
 		}
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("look up %s: it has no address", visibleLine(host))
+		return nil, errorf("look up %s: it has no address", visibleLine(host))
 	}
 	for i, a := range found {
 		found[i] = a.Unmap()
@@ -250,11 +250,11 @@ func redirectTarget(resp *http.Response, from *url.URL) (*url.URL, error) {
 	}
 	u, err := url.Parse(place)
 	if err != nil || len(place) > webURLMax {
-		return nil, errors.New("it redirects to what is no address")
+		return nil, newError("it redirects to what is no address")
 	}
 	next, err := parseWebURL(from.ResolveReference(u).String())
 	if err != nil {
-		return nil, fmt.Errorf("it redirects to an address that %w", err)
+		return nil, errorf("it redirects to an address that %w", err)
 	}
 	return next, nil
 }
@@ -307,7 +307,7 @@ func (f *webFetcher) send(ctx context.Context, c webCall) (*http.Response, error
 	}
 	req, err := http.NewRequestWithContext(ctx, c.Method, c.URL.String(), body)
 	if err != nil {
-		return nil, errors.New("the request cannot be made of these arguments")
+		return nil, newError("the request cannot be made of these arguments")
 	}
 	if c.Body != "" {
 		req.ContentLength = int64(len(c.Body))
@@ -344,7 +344,7 @@ func (f *webFetcher) route(ctx context.Context, req *http.Request, c webCall) (h
 			return nil, fault
 		}
 		if err != nil && ownName(req.URL.Hostname()) && reach < reachMetadata {
-			return nil, fmt.Errorf("%w; only a proxy could know this name, and what it stands for there cannot be checked", err)
+			return nil, errorf("%w; only a proxy could know this name, and what it stands for there cannot be checked", err)
 		}
 		return f.proxied, nil
 	case reach == reachPublic:
@@ -362,7 +362,7 @@ func fetchFault(u *url.URL, err error) error {
 	}
 	host := visibleLine(hostKey(u))
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s did not answer in time: %w", host, err)
+		return errorf("%s did not answer in time: %w", host, err)
 	}
-	return fmt.Errorf("%s: %w", host, err)
+	return errorf("%s: %w", host, err)
 }

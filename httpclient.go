@@ -4,7 +4,6 @@ package main
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -138,13 +137,13 @@ func parseProxy(name, value string) (*url.URL, error) {
 	}
 	u, err := url.Parse(value)
 	if err != nil || u.Host == "" {
-		return nil, errors.New(name + " is no proxy address")
+		return nil, newError(name + " is no proxy address")
 	}
 	switch u.Scheme {
 	case "http", "https", "socks5", "socks5h":
 		return u, nil
 	}
-	return nil, errors.New(name + " has a scheme other than http, https and socks5")
+	return nil, newError(name + " has a scheme other than http, https and socks5")
 }
 
 func (p *proxyRules) addNone(item string) {

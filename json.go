@@ -558,10 +558,10 @@ func decodeStrict(b []byte, v any) error {
 	}
 	err := json.Unmarshal(b, v)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		return fmt.Errorf("not the expected JSON: %s may not be of the type %s", visibleLine(wrong.Field), visibleLine(wrong.Value))
+		return errorf("not the expected JSON: %s may not be of the type %s", visibleLine(wrong.Field), visibleLine(wrong.Value))
 	}
 	if err != nil {
-		return fmt.Errorf("not the expected JSON: %w", err)
+		return errorf("not the expected JSON: %w", err)
 	}
 	return nil
 }
@@ -586,7 +586,7 @@ func exactKeys(raw json.RawMessage, t reflect.Type, path string) error {
 		for _, m := range members {
 			ft, ok := fields[m.Key]
 			if !ok {
-				return fmt.Errorf("unknown field %s", quoteClip(path+m.Key))
+				return errorf("unknown field %s", quoteClip(path+m.Key))
 			}
 			if err := exactKeys(m.Value, ft, path+m.Key+"."); err != nil {
 				return err

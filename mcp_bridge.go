@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -228,7 +227,7 @@ func (b *mcpBridge) open(ctx context.Context, row serverRow, fresh bool) (*bridg
 	case c.turn <- struct{}{}:
 		defer func() { <-c.turn }()
 	case <-ctx.Done():
-		return nil, nil, fmt.Errorf("mcp server %s: connect: %w", quoteClip(row.Name), context.Cause(ctx))
+		return nil, nil, errorf("mcp server %s: connect: %w", quoteClip(row.Name), context.Cause(ctx))
 	}
 	if c.view != nil && !fresh && c.view.client.alive() && !c.view.client.stale() && sameEntry(c.entry, row.serverEntry) {
 		return c.view, nil, nil // nothing to wait for
@@ -249,7 +248,7 @@ func (b *mcpBridge) open(ctx context.Context, row serverRow, fresh bool) (*bridg
 	if c.view == nil {
 		tools, err := b.connect(ctx, c, row, key.profile)
 		if err != nil {
-			return nil, nil, b.cleanError(fmt.Errorf("mcp server %s: connect: %w", quoteClip(row.Name), b.authFault(ctx, row.serverEntry, err)))
+			return nil, nil, b.cleanError(errorf("mcp server %s: connect: %w", quoteClip(row.Name), b.authFault(ctx, row.serverEntry, err)))
 		}
 		return c.view, tools, nil
 	}
@@ -257,7 +256,7 @@ func (b *mcpBridge) open(ctx context.Context, row serverRow, fresh bool) (*bridg
 	defer stop()
 	view, tools, err := b.list(ctx, c.view.client, row)
 	if err != nil {
-		return nil, nil, b.cleanError(fmt.Errorf("mcp server %s: list tools: %w", quoteClip(row.Name), b.authFault(ctx, row.serverEntry, err)))
+		return nil, nil, b.cleanError(errorf("mcp server %s: list tools: %w", quoteClip(row.Name), b.authFault(ctx, row.serverEntry, err)))
 	}
 	c.view = view
 	return view, tools, nil
@@ -410,7 +409,7 @@ func (b *mcpBridge) enabledServer(ctx context.Context, server, profile string) (
 	}
 	row, err := v.server(ctx, server)
 	if errors.Is(err, errNotFound) {
-		return serverRow{}, fmt.Errorf("%w as %s", errServerUnknown, quoteClip(server))
+		return serverRow{}, errorf("%w as %s", errServerUnknown, quoteClip(server))
 	}
 	if err != nil {
 		return serverRow{}, err
@@ -421,7 +420,7 @@ func (b *mcpBridge) enabledServer(ctx context.Context, server, profile string) (
 		}
 	}
 	if !row.Profiles[profile] {
-		return serverRow{}, &hintedError{fmt.Errorf("mcp server %s: %w for profile %s", quoteClip(server), errNotEnabled, quoteClip(profile)),
+		return serverRow{}, &hintedError{errorf("mcp server %s: %w for profile %s", quoteClip(server), errNotEnabled, quoteClip(profile)),
 			"tai mcp enable " + quoteWord(server) + " allows it for the profile"}
 	}
 	return row, nil
@@ -460,7 +459,7 @@ func (b *mcpBridge) turn(ctx context.Context, server, profile string, on bool) (
 		}
 	}
 	if err := v.setEnabled(ctx, server, profile, on); errors.Is(err, errNotFound) {
-		return "", fmt.Errorf("%w as %s", errServerUnknown, quoteClip(server))
+		return "", errorf("%w as %s", errServerUnknown, quoteClip(server))
 	} else if err != nil {
 		return "", err
 	}
@@ -665,7 +664,7 @@ func (b *mcpBridge) call(ctx context.Context, call toolCall) (toolResult, error)
 	}
 	ref, ok := back[call.Name]
 	if !ok {
-		return toolResult{}, fmt.Errorf("%w: %s", errNoSuchTool, quoteClip(call.Name))
+		return toolResult{}, errorf("%w: %s", errNoSuchTool, quoteClip(call.Name))
 	}
 	return b.callTool(ctx, ref, call)
 }
@@ -676,7 +675,7 @@ func objectArguments(raw json.RawMessage) (json.RawMessage, error) {
 		return json.RawMessage(`{}`), nil
 	}
 	if err := checkJSON(raw); err != nil {
-		return nil, fmt.Errorf("%w: %w", errBadArguments, err)
+		return nil, errorf("%w: %w", errBadArguments, err)
 	}
 	if _, err := jsonObject(raw); err != nil {
 		return nil, errBadArguments

@@ -15,12 +15,12 @@ import (
 func (b *mcpBridge) callTool(ctx context.Context, ref toolRef, call toolCall) (toolResult, error) {
 	args, err := objectArguments(call.Args)
 	if err != nil {
-		return toolResult{}, fmt.Errorf("call %s/%s: %w", visibleLine(ref.Server), visibleLine(ref.Tool), err)
+		return toolResult{}, errorf("call %s/%s: %w", visibleLine(ref.Server), visibleLine(ref.Tool), err)
 	}
 	subject := bridgedSubject(ref.Server, ref.Tool)
 	digest, err := payloadDigest(subject, args)
 	if err != nil {
-		return toolResult{}, fmt.Errorf("call %s/%s: %w", visibleLine(ref.Server), visibleLine(ref.Tool), err)
+		return toolResult{}, errorf("call %s/%s: %w", visibleLine(ref.Server), visibleLine(ref.Tool), err)
 	}
 	id := call.ID
 	if id == "" {
@@ -30,7 +30,7 @@ func (b *mcpBridge) callTool(ctx context.Context, ref toolRef, call toolCall) (t
 	requested := ev
 	requested.Event, requested.Data, requested.Size = auditCallRequested, args, int64(len(args))
 	if err := b.cfg.Audit.record(requested); err != nil {
-		return toolResult{}, fmt.Errorf("call %s refused, it cannot be recorded: %w", quoteClip(ev.Subject), err)
+		return toolResult{}, errorf("call %s refused, it cannot be recorded: %w", quoteClip(ev.Subject), err)
 	}
 	if call.Profile != "" {
 		ctx = withProfile(ctx, call.Profile) // whose login is sent
@@ -124,7 +124,7 @@ func (b *mcpBridge) liveTool(ctx context.Context, row serverRow, ref toolRef, t 
 	}
 	live, ok := view.tools[ref.Tool]
 	if !ok {
-		return nil, &hintedError{fmt.Errorf("%w on %s: %s", errNoSuchTool, quoteClip(ref.Server), quoteClip(ref.Tool)), "tai mcp tools " + quoteWord(ref.Server) + " shows the names"}
+		return nil, &hintedError{errorf("%w on %s: %s", errNoSuchTool, quoteClip(ref.Server), quoteClip(ref.Tool)), "tai mcp tools " + quoteWord(ref.Server) + " shows the names"}
 	}
 	live.Trust = t.Trust
 	*t = live
@@ -176,7 +176,7 @@ func (b *mcpBridge) run(ctx context.Context, call admitted, ref toolRef, args js
 	started.Event = auditCallStarted
 	started.Data = b.cfg.Trust.note(ref, call.tool.Trust)
 	if err := joinErrors(b.cfg.Audit.record(started), b.cfg.Audit.sync()); err != nil {
-		return toolResult{}, fmt.Errorf("call %s refused, it cannot be recorded: %w", quoteClip(ev.Subject), err)
+		return toolResult{}, errorf("call %s refused, it cannot be recorded: %w", quoteClip(ev.Subject), err)
 	}
 	if err := b.cfg.Rates.take(bridgedSubject(ref.Server, ref.Tool)); err != nil {
 		failed := ev
@@ -189,7 +189,7 @@ func (b *mcpBridge) run(ctx context.Context, call admitted, ref toolRef, args js
 	done.Event, done.Outcome, done.Duration = auditCallCompleted, auditOK, b.cfg.Now().Sub(begin)
 	if callErr != nil {
 		done.Event, done.Outcome, done.Data = auditCallFailed, auditError, auditText("error", callErr.Error())
-		return toolResult{}, joinErrors(fmt.Errorf("mcp server %s: call %s: %w", quoteClip(ref.Server), quoteClip(ref.Tool), b.cleanError(b.authFault(ctx, call.view.entry, callErr))), b.cfg.Audit.record(done))
+		return toolResult{}, joinErrors(errorf("mcp server %s: call %s: %w", quoteClip(ref.Server), quoteClip(ref.Tool), b.cleanError(b.authFault(ctx, call.view.entry, callErr))), b.cfg.Audit.record(done))
 	}
 	res, err := b.finish(ctx, call.view, ref, raw, session)
 	done.Size = int64(len(res.Text))
@@ -262,7 +262,7 @@ func (b *mcpBridge) spill(ctx context.Context, ref toolRef, res toolResult, sess
 	}
 	rec, err := v.putRecord(ctx, "result", ref.Server+"/"+ref.Tool, session, []byte(res.Text))
 	if err != nil {
-		return toolResult{}, fmt.Errorf("keep the result of %s/%s: %w", visibleLine(ref.Server), visibleLine(ref.Tool), err)
+		return toolResult{}, errorf("keep the result of %s/%s: %w", visibleLine(ref.Server), visibleLine(ref.Tool), err)
 	}
 	res.Record = rec.ID
 	res.Text = fmt.Sprintf("The result has %d bytes, over the %d kept inline. It is kept whole as record %s; tai record show %s prints it.",

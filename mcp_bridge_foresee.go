@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 )
 
@@ -29,12 +28,12 @@ func (b *mcpBridge) foresee(ctx context.Context, c toolCall) (f policyForecast, 
 func (b *mcpBridge) foreseeTool(ctx context.Context, ref toolRef, c toolCall) (policyForecast, error) {
 	args, err := objectArguments(c.Args)
 	if err != nil {
-		return policyForecast{}, fmt.Errorf("call %s/%s: %w", visibleLine(ref.Server), visibleLine(ref.Tool), err)
+		return policyForecast{}, errorf("call %s/%s: %w", visibleLine(ref.Server), visibleLine(ref.Tool), err)
 	}
 	subject := bridgedSubject(ref.Server, ref.Tool)
 	digest, err := payloadDigest(subject, args)
 	if err != nil {
-		return policyForecast{}, fmt.Errorf("call %s/%s: %w", visibleLine(ref.Server), visibleLine(ref.Tool), err)
+		return policyForecast{}, errorf("call %s/%s: %w", visibleLine(ref.Server), visibleLine(ref.Tool), err)
 	}
 	_, pinned, err := b.storedTool(ctx, ref, c.Profile)
 	switch {

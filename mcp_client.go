@@ -78,10 +78,10 @@ func connectMCP(ctx context.Context, t transport, info clientInfo) (*mcpClient, 
 		n.setNotify(c.heard)
 	}
 	if err := c.handshake(ctx); err != nil {
-		err = fmt.Errorf("initialize: %w", err)
+		err = errorf("initialize: %w", err)
 		if _, exited := errors.AsType[*stdioExitError](err); !exited { // which tells all of it itself
 			if d := t.diagnostics(); d != "" {
-				err = fmt.Errorf("%w; %s", err, d)
+				err = errorf("%w; %s", err, d)
 			}
 		}
 		return nil, joinErrors(err, t.close())
@@ -131,7 +131,7 @@ func (c *mcpClient) propose(ctx context.Context, version string) (string, error)
 func initializeResult(raw json.RawMessage, asked string) (version string, err error) {
 	members, err := jsonObject(raw)
 	if err != nil {
-		return "", fmt.Errorf("result: %w", err)
+		return "", errorf("result: %w", err)
 	}
 	var caps []jsonMember
 	for _, m := range members {
@@ -140,12 +140,12 @@ func initializeResult(raw json.RawMessage, asked string) (version string, err er
 			version, _ = jsonString(m.Value)
 		case "capabilities":
 			if caps, err = jsonObject(m.Value); err != nil {
-				return "", fmt.Errorf("result: member capabilities: %w", err)
+				return "", errorf("result: member capabilities: %w", err)
 			}
 		}
 	}
 	if !slices.Contains(mcpVersions(), version) {
-		return "", fmt.Errorf("server answers protocol version %s to %s; tai speaks %s",
+		return "", errorf("server answers protocol version %s to %s; tai speaks %s",
 			clip(visibleLine(strconv.Quote(version)), 60), asked, strings.Join(mcpVersions(), ", "))
 	}
 	names := make([]string, 0, len(caps))
@@ -158,7 +158,7 @@ func initializeResult(raw json.RawMessage, asked string) (version string, err er
 	if len(names) == 0 {
 		names = []string{"none"}
 	}
-	return "", fmt.Errorf("server offers no tools (protocol version %s, its capabilities: %s)", version, clip(visibleLine(strings.Join(names, ", ")), 200))
+	return "", errorf("server offers no tools (protocol version %s, its capabilities: %s)", version, clip(visibleLine(strings.Join(names, ", ")), 200))
 }
 
 // offeredVersion returns the newest other revision that tai speaks and a refusal of initialize names, or "". Servers name them
@@ -276,7 +276,7 @@ func (c *mcpClient) renew(ctx context.Context, generation int, cause *mcpHTTPErr
 	case c.lost.Load():
 		return cause
 	case c.generation != generation: // another request has done it
-		return fmt.Errorf("%w: %w", errSessionRenewed, cause)
+		return errorf("%w: %w", errSessionRenewed, cause)
 	case cause.Status == http.StatusBadRequest && c.spent400:
 		return cause
 	case generation > 0 && !c.proven:
@@ -286,13 +286,13 @@ func (c *mcpClient) renew(ctx context.Context, generation int, cause *mcpHTTPErr
 	st.dropSession()
 	if err := c.handshake(ctx); err != nil {
 		c.lost.Store(true)
-		return fmt.Errorf("%w; renewing the session: %w", cause, err)
+		return errorf("%w; renewing the session: %w", cause, err)
 	}
 	c.generation++
 	c.proven = false
 	c.spent400 = cause.Status == http.StatusBadRequest
 	c.changed.Store(true)
-	return fmt.Errorf("%w: %w", errSessionRenewed, cause)
+	return errorf("%w: %w", errSessionRenewed, cause)
 }
 
 // cancel tells the server that a request is no longer waited for, without holding up the caller (W11). close waits for it.
@@ -321,10 +321,10 @@ func (c *mcpClient) callTool(ctx context.Context, name string, args json.RawMess
 	case len(args) == 0, isNull(args), string(args) == `""`:
 		args = json.RawMessage("{}")
 	case args[0] != '{':
-		return callResult{}, errors.New("arguments are no JSON object")
+		return callResult{}, newError("arguments are no JSON object")
 	}
 	if err := checkJSON(args); err != nil {
-		return callResult{}, fmt.Errorf("arguments: %w", err)
+		return callResult{}, errorf("arguments: %w", err)
 	}
 	params := append(make([]byte, 0, len(name)+len(args)+32), `{"name":`...)
 	params = append(appendJSONString(params, name), `,"arguments":`...)

@@ -87,19 +87,19 @@ func newHTTPTransport(c httpConfig) (*httpTransport, error) {
 	u, err := url.Parse(strings.TrimSpace(c.URL))
 	switch {
 	case err != nil:
-		return nil, errors.New("the server's address is no URL") // the parser's error shows all of it
+		return nil, newError("the server's address is no URL") // the parser's error shows all of it
 	case u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
-		return nil, errors.New("the server's address is no http or https URL")
+		return nil, newError("the server's address is no http or https URL")
 	}
 	u.Fragment, u.RawFragment = "", ""
 	shown := shownURL(u)
 	h, ignored, err := entryHeaders(c.Headers)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", shown, err)
+		return nil, errorf("%s: %w", shown, err)
 	}
 	plain := u.Scheme == "http" && !isLoopbackHost(u.Hostname())
 	if what := plainCredential(u, h); plain && what != "" {
-		return nil, fmt.Errorf("%s: %s would cross the network unencrypted; use https", shown, what)
+		return nil, errorf("%s: %s would cross the network unencrypted; use https", shown, what)
 	}
 	t := &httpTransport{
 		url: u, shown: shown, plain: plain, headers: h, client: *c.Client, token: c.Token, renew: c.Renew, onNote: c.Notify,
@@ -278,7 +278,7 @@ type httpExchange struct {
 // begin gives an exchange its one deadline and makes it known to close.
 func (t *httpTransport) begin(ctx context.Context) (context.Context, *httpExchange, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", t.shown, err)
+		return nil, nil, errorf("%s: %w", t.shown, err)
 	}
 	x := &httpExchange{t: t, free: func() {}}
 	limited := ctx
@@ -290,7 +290,7 @@ func (t *httpTransport) begin(ctx context.Context) (context.Context, *httpExchan
 	defer t.mu.Unlock()
 	if t.closed {
 		x.free()
-		return nil, nil, fmt.Errorf("%s: %w", t.shown, errHTTPClosed)
+		return nil, nil, errorf("%s: %w", t.shown, errHTTPClosed)
 	}
 	run, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	x.cancel, x.key = cancel, t.nextRun
@@ -356,12 +356,12 @@ func (t *httpTransport) spawn(f func()) bool {
 // outcome names the server and, where time or a cancel ended the exchange, that rather than the read that noticed.
 func (t *httpTransport) outcome(run context.Context, err error) error {
 	if cause := context.Cause(run); cause != nil {
-		return fmt.Errorf("%s: %w", t.shown, cause)
+		return errorf("%s: %w", t.shown, cause)
 	}
 	if _, ok := errors.AsType[*mcpHTTPError](err); ok {
 		return err
 	}
-	return fmt.Errorf("%s: %w", t.shown, err)
+	return errorf("%s: %w", t.shown, err)
 }
 
 // post sends body until a server takes it: along redirects within the origin and, where the server says 429 or 503 and when
@@ -369,7 +369,7 @@ func (t *httpTransport) outcome(run context.Context, err error) error {
 // and with it what texts from this exchange must not show.
 func (t *httpTransport) post(run context.Context, deadline time.Time, method string, body []byte) (*http.Response, httpScrub, error) {
 	if len(body) > t.limits.body {
-		return nil, nil, fmt.Errorf("message of %d bytes is over the cap of %d", len(body), t.limits.body)
+		return nil, nil, errorf("message of %d bytes is over the cap of %d", len(body), t.limits.body)
 	}
 	h, scrub, used, err := t.header(run, method)
 	if err != nil {
@@ -405,7 +405,7 @@ func (t *httpTransport) post(run context.Context, deadline time.Time, method str
 			}
 			fresh, err := t.renew(run, used, e.Challenge)
 			if err != nil {
-				return nil, nil, fmt.Errorf("%w; %w", e, err)
+				return nil, nil, errorf("%w; %w", e, err)
 			}
 			if used = ""; fresh == "" {
 				return nil, nil, e
@@ -421,10 +421,10 @@ func (t *httpTransport) post(run context.Context, deadline time.Time, method str
 func (t *httpTransport) bear(h http.Header, scrub httpScrub, token secret) (httpScrub, error) {
 	v := token.reveal()
 	if t.plain {
-		return nil, errors.New("a token would cross the network unencrypted; use https")
+		return nil, newError("a token would cross the network unencrypted; use https")
 	}
 	if !usableToken(v) {
-		return nil, errors.New("the stored token holds characters that no token has")
+		return nil, newError("the stored token holds characters that no token has")
 	}
 	h[headerAuthorize] = []string{"Bearer " + v}
 	return scrub.add("token", v, false), nil
@@ -435,7 +435,7 @@ func (t *httpTransport) header(ctx context.Context, method string) (h http.Heade
 	h, scrub = maps.Clone(t.headers), slices.Clip(t.Scrub)
 	if t.token != nil {
 		if token, err = t.token(ctx); err != nil {
-			return nil, nil, "", fmt.Errorf("token for %s: %w", t.shown, err)
+			return nil, nil, "", errorf("token for %s: %w", t.shown, err)
 		}
 	}
 	if token != "" {
@@ -545,7 +545,7 @@ func (t *httpTransport) replyJSON(p *replyReader, resp *http.Response) (rpcMessa
 	defer t.buffers.Put(first)
 	b, err := readBody(body, length, t.limits.body, *first)
 	if err != nil {
-		return rpcMessage{}, fmt.Errorf("read the reply: %w", err)
+		return rpcMessage{}, errorf("read the reply: %w", err)
 	}
 	m, err := p.fromJSON(b)
 	return ownMessage(m, b, *first), err
@@ -565,7 +565,7 @@ func (t *httpTransport) replySSE(p *replyReader, resp *http.Response) (rpcMessag
 	s := newSSEReader(&cappedReader{src: body, left: most}, t.limits.body, *first)
 	m, err := p.fromSSE(s)
 	if err != nil {
-		return rpcMessage{}, fmt.Errorf("read the reply: %w", err)
+		return rpcMessage{}, errorf("read the reply: %w", err)
 	}
 	return ownMessage(m, s.buf, *first), nil
 }

@@ -198,11 +198,11 @@ func decodedBody(resp *http.Response) (io.Reader, error) {
 	case "gzip", "x-gzip":
 		z, err := gzip.NewReader(resp.Body)
 		if err != nil {
-			return nil, fmt.Errorf("unpack the reply: %w", err)
+			return nil, errorf("unpack the reply: %w", err)
 		}
 		return z, nil
 	}
-	return nil, errors.New("the reply is packed in a way that was not asked for")
+	return nil, newError("the reply is packed in a way that was not asked for")
 }
 
 // cappedReader fails once more than left bytes were read.
@@ -222,7 +222,7 @@ func (c *cappedReader) Read(p []byte) (int, error) {
 // readBody reads r to its end into buf, or a larger buffer. length is what the peer announced, -1 for unknown.
 func readBody(r io.Reader, length int64, limit int, buf []byte) ([]byte, error) {
 	if length > int64(limit) {
-		return nil, fmt.Errorf("%w: %d bytes, at most %d are taken", errHTTPTooLarge, length, limit)
+		return nil, errorf("%w: %d bytes, at most %d are taken", errHTTPTooLarge, length, limit)
 	}
 	if int(length) >= cap(buf) { // one byte more than announced, so that the end is seen without growing
 		buf = make([]byte, 0, length+1)
@@ -236,7 +236,7 @@ func readBody(r io.Reader, length int64, limit int, buf []byte) ([]byte, error) 
 		buf = buf[:len(buf)+n]
 		switch {
 		case len(buf) > limit:
-			return nil, fmt.Errorf("%w: over %d bytes", errHTTPTooLarge, limit)
+			return nil, errorf("%w: over %d bytes", errHTTPTooLarge, limit)
 		case err == io.EOF:
 			return buf, nil
 		case err != nil:
@@ -257,7 +257,7 @@ type replyReader struct {
 func (p *replyReader) fromJSON(b []byte) (rpcMessage, error) {
 	m, found, err := p.take(b)
 	if err == nil && !found {
-		err = errors.New("the reply holds no answer to this request")
+		err = newError("the reply holds no answer to this request")
 	}
 	return m, err
 }
@@ -293,11 +293,11 @@ func (p *replyReader) fromSSE(s *sseReader) (rpcMessage, error) {
 func streamEnd(fault error, resumable bool) error {
 	switch {
 	case fault != nil:
-		return fmt.Errorf("the stream ended without an answer: %w", fault)
+		return errorf("the stream ended without an answer: %w", fault)
 	case resumable:
-		return errors.New("the stream ended before the answer; the server expects polling by GET, which tai does not do")
+		return newError("the stream ended before the answer; the server expects polling by GET, which tai does not do")
 	}
-	return errors.New("the stream ended without an answer")
+	return newError("the stream ended without an answer")
 }
 
 // take sorts what one body or event holds. An error without id is about the connection, which is this request's own.
@@ -330,17 +330,17 @@ func (p *replyReader) take(b []byte) (answer rpcMessage, found bool, err error) 
 func (p *replyReader) split(b []byte) ([]rpcMessage, error) {
 	if isBatch(b) {
 		if !p.batch {
-			return nil, errors.New("the reply is an array, which only revision " + mcpVersionBatch + " allows")
+			return nil, newError("the reply is an array, which only revision " + mcpVersionBatch + " allows")
 		}
 		msgs, err := decodeBatch(b)
 		if err != nil {
-			return nil, fmt.Errorf("the reply is no list of messages: %v", err)
+			return nil, errorf("the reply is no list of messages: %v", err)
 		}
 		return msgs, nil
 	}
 	m, err := decodeMessage(b)
 	if err != nil {
-		return nil, fmt.Errorf("the reply is no message: %v", err)
+		return nil, errorf("the reply is no message: %v", err)
 	}
 	return []rpcMessage{m}, nil
 }
@@ -372,15 +372,15 @@ func entryHeaders(entry map[string]string) (h http.Header, ignored []string, err
 		value = strings.Trim(value, " \t")
 		switch {
 		case !isToken(key):
-			return nil, nil, fmt.Errorf("header name %q is not allowed in HTTP", clip(visibleLine(name), 60))
+			return nil, nil, errorf("header name %q is not allowed in HTTP", clip(visibleLine(name), 60))
 		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
-			return nil, nil, fmt.Errorf("header %s: its value holds a line break or another control character", key)
+			return nil, nil, errorf("header %s: its value holds a line break or another control character", key)
 		case h[key] != nil:
-			return nil, nil, fmt.Errorf("header %s is given twice", key)
+			return nil, nil, errorf("header %s is given twice", key)
 		}
 		switch key {
 		case "Host", "Connection", "Transfer-Encoding", "Trailer", "Te", "Upgrade", "Keep-Alive", "Expect", "Proxy-Connection", "Proxy-Authorization":
-			return nil, nil, fmt.Errorf("header %s belongs to the connection; remove it from the entry", key)
+			return nil, nil, errorf("header %s belongs to the connection; remove it from the entry", key)
 		case "Accept", "Accept-Encoding", "Content-Type", "Content-Length", "Content-Encoding", "Last-Event-Id",
 			"Idempotency-Key", "X-Idempotency-Key": // the last two would make net/http repeat a tools/call
 			ignored = append(ignored, key)

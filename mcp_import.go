@@ -211,7 +211,7 @@ func (x *importer) file(ctx context.Context, f *importFile, rep *confReport) err
 		projects, _ := n.get("projects")
 		for _, m := range projects.last() {
 			if err = x.take(f, m.node, m.key, rep); err != nil {
-				err = fmt.Errorf("projects, %s: %w", confQuote(m.key), err)
+				err = errorf("projects, %s: %w", confQuote(m.key), err)
 				break
 			}
 		}
@@ -234,24 +234,24 @@ func (f *importFile) read(ctx context.Context, root string) ([]byte, error) {
 	}
 	real, err := filepath.EvalSymlinks(f.Path)
 	if err != nil {
-		return nil, fmt.Errorf("it is a link that cannot be followed: %w", bareError(err))
+		return nil, errorf("it is a link that cannot be followed: %w", bareError(err))
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
 		f.Link = real
 	}
 	if f.Project && !within(real, root) {
-		return nil, fmt.Errorf("it is a link out of the project, to %s, and is not followed", confShow(real))
+		return nil, errorf("it is a link out of the project, to %s, and is not followed", confShow(real))
 	}
 	file, err := openRegular(real)
 	if err != nil {
 		return nil, bareError(err)
 	}
 	defer file.Close() // only read
-	ctx, cancel := context.WithTimeoutCause(ctx, importPatience, fmt.Errorf("it was not read within %s", importPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, importPatience, errorf("it was not read within %s", importPatience))
 	defer cancel()
 	b, err := readBounded(ctx, file, importFileMax, "it")
 	if err == nil && len(b) > importFileMax {
-		err = fmt.Errorf("it is too large: at most %d bytes are read", importFileMax)
+		err = errorf("it is too large: at most %d bytes are read", importFileMax)
 	} else if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -276,7 +276,7 @@ func (a *clientApp) parse(b []byte, rep *confReport) (confNode, error) {
 		return confNode{}, err
 	}
 	if len(docs) > 1 || docs[0].kind != confMap {
-		return confNode{}, errors.New("it must be one JSON object")
+		return confNode{}, newError("it must be one JSON object")
 	}
 	noteRepairs(r, rep)
 	warnDuplicates(docs, rep)
@@ -287,7 +287,7 @@ func (a *clientApp) parse(b []byte, rep *confReport) (confNode, error) {
 func (x *importer) take(f *importFile, n confNode, folder string, rep *confReport) error {
 	for _, key := range f.app.Keys {
 		if v, ok := n.get(key); ok && v.kind < confList {
-			return fmt.Errorf("%s must be an object, not %s", key, v.kind)
+			return errorf("%s must be an object, not %s", key, v.kind)
 		}
 	}
 	var places []confPlace
@@ -313,7 +313,7 @@ func (x *importer) take(f *importFile, n confNode, folder string, rep *confRepor
 	}
 	for _, s := range b.slots {
 		if f.any = true; len(x.servers) >= importServersMax {
-			return fmt.Errorf("no more than %d servers are read; name the apps", importServersMax)
+			return errorf("no more than %d servers are read; name the apps", importServersMax)
 		}
 		x.add(f, s, folder, sse[s.name])
 	}

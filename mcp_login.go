@@ -203,7 +203,7 @@ func (s *tokenSource) refresh(ctx context.Context, v *vault, used secret, challe
 	}
 	target, err := flow.discover(ctx, challenge, l.Issuer)
 	if err != nil {
-		return "", fmt.Errorf("its token could not be refreshed: %w", err)
+		return "", errorf("its token could not be refreshed: %w", err)
 	}
 	if !sameIssuer(target.Issuer, l.Issuer) {
 		return "", nil // nothing that another issuer gave goes to this one
@@ -214,10 +214,10 @@ func (s *tokenSource) refresh(ctx context.Context, v *vault, used secret, challe
 	got, err := flow.refresh(late, target, oauthClient{l.Client, l.Proof, l.Method}, l.Refresh)
 	if fault, ok := errors.AsType[*oauthFault](err); ok && fault.final() {
 		_, dropErr := v.dropLogin(late, s.profile, s.server, used)
-		return "", joinErrors(fmt.Errorf("its token could not be refreshed: %w", err), dropErr)
+		return "", joinErrors(errorf("its token could not be refreshed: %w", err), dropErr)
 	}
 	if err != nil {
-		return "", fmt.Errorf("its token could not be refreshed: %w", err)
+		return "", errorf("its token could not be refreshed: %w", err)
 	}
 	l.Access, l.Refresh, l.Expires = got.Access, cmp.Or(got.Refresh, l.Refresh), unixOrZero(got.Expires)
 	err = v.putLogin(late, s.profile, s.server, used, l)
@@ -280,7 +280,7 @@ type loginShown struct {
 func (b *mcpBridge) login(ctx context.Context, server string, o loginOptions) (r registered, err error) {
 	row, p, err := b.loginStart(ctx, server, o)
 	if err != nil {
-		return r, b.cleanError(fmt.Errorf("log in at %s: %w", quoteClip(server), err))
+		return r, b.cleanError(errorf("log in at %s: %w", quoteClip(server), err))
 	}
 	err = b.decided(ctx, p.request, deed{Kind: "mcp-login", Subject: server, Parent: o.Parent, Data: serverIdentity(maskedEntry(row.serverEntry))}, func() (string, error) {
 		r, err = b.loginRun(ctx, p, o)
@@ -289,7 +289,7 @@ func (b *mcpBridge) login(ctx context.Context, server string, o loginOptions) (r
 	if _, refused := errors.AsType[*refusedError](err); err == nil || refused {
 		return r, err
 	}
-	return r, fmt.Errorf("log in at %s: %w", quoteClip(server), b.cleanError(err))
+	return r, errorf("log in at %s: %w", quoteClip(server), b.cleanError(err))
 }
 
 // loginStart checks what can be checked without a request and lays out the question.
@@ -306,9 +306,9 @@ func (b *mcpBridge) loginStart(ctx context.Context, server string, o loginOption
 	case err != nil:
 		return row, registration{}, err
 	case row.Transport != "http":
-		return row, registration{}, errors.New("it is a program on this machine (stdio); only servers at an address have logins")
+		return row, registration{}, newError("it is a program on this machine (stdio); only servers at an address have logins")
 	case ownCredential(row.serverEntry):
-		return row, registration{}, &hintedError{errors.New("its entry sends an Authorization of its own, which no login replaces"), "check your credentials in the entry's headers, or add the server without them"}
+		return row, registration{}, &hintedError{newError("its entry sends an Authorization of its own, which no login replaces"), "check your credentials in the entry's headers, or add the server without them"}
 	}
 	entry := row.serverEntry
 	entry.Enabled = nil // a login enables
@@ -346,7 +346,7 @@ func (b *mcpBridge) loginRun(ctx context.Context, p registration, o loginOptions
 	}
 	target, err := flow.discover(ctx, challenge, old.Issuer)
 	if err == nil && target.Register == "" {
-		err = fmt.Errorf("authorization server %s: %w", shownPeer(target.Issuer), errNoRegistration)
+		err = errorf("authorization server %s: %w", shownPeer(target.Issuer), errNoRegistration)
 	}
 	if err != nil {
 		return registered{}, headerRecipe(p.entry, err)
@@ -411,7 +411,7 @@ func (b *mcpBridge) authorize(ctx context.Context, flow *oauthFlow, target oauth
 	if err != nil {
 		return l, err
 	}
-	wait, cancel := context.WithTimeoutCause(ctx, mcpOauthTimeout, fmt.Errorf("no answer from the browser within %v (MCP_OAUTH_TIMEOUT)", mcpOauthTimeout))
+	wait, cancel := context.WithTimeoutCause(ctx, mcpOauthTimeout, errorf("no answer from the browser within %v (MCP_OAUTH_TIMEOUT)", mcpOauthTimeout))
 	defer cancel()
 	if o.Show != nil {
 		if err := o.Show(wait, loginShown{p.entry.Name, target.Issuer, attempt.Address, target.Scope, target.elsewhere()}); err != nil {
@@ -442,7 +442,7 @@ func (b *mcpBridge) loggedIn(ctx context.Context, v *vault, p registration, l oa
 	own := newRedactor([]namedSecret{{"token", l.Access}, {"token", l.Refresh}, {"client_secret", l.Proof}})
 	list, err := b.look(ctx, p.expanded, fixedToken(l.Access))
 	if err != nil {
-		return r, maskError(fmt.Errorf("the login succeeded, but the server does not answer with its token: %w", err), own.text)
+		return r, maskError(errorf("the login succeeded, but the server does not answer with its token: %w", err), own.text)
 	}
 	if err := v.putLogin(ctx, p.profile, p.entry.Name, "", l); err != nil {
 		return r, err
@@ -466,7 +466,7 @@ func (b *mcpBridge) logout(ctx context.Context, server, profile string) (out log
 	}
 	row, err := v.server(ctx, server)
 	if errors.Is(err, errNotFound) {
-		return out, fmt.Errorf("%w as %s", errServerUnknown, quoteClip(server))
+		return out, errorf("%w as %s", errServerUnknown, quoteClip(server))
 	} else if err != nil && !errors.Is(err, errSealBroken) {
 		return out, err
 	}
@@ -503,7 +503,7 @@ func (b *mcpBridge) revoke(ctx context.Context, e serverEntry, l oauthLogin) err
 		return err
 	}
 	if u, err := url.Parse(expanded.URL); err != nil || !resourceCovers(l.Resource, u) {
-		return errors.New("the server has another address by now")
+		return newError("the server has another address by now")
 	}
 	flow, err := newOAuthFlow(ctx, b.cfg.Web, expanded.URL, b.cfg.Now)
 	if err != nil {
@@ -514,9 +514,9 @@ func (b *mcpBridge) revoke(ctx context.Context, e serverEntry, l oauthLogin) err
 	case err != nil:
 		return err
 	case !sameIssuer(target.Issuer, l.Issuer):
-		return errors.New("the server names another one by now")
+		return newError("the server names another one by now")
 	case target.Revoke == "":
-		return errors.New("it takes no word of a logout (no revocation_endpoint)")
+		return newError("it takes no word of a logout (no revocation_endpoint)")
 	}
 	token, kind := l.Refresh, "refresh_token"
 	if token == "" {

@@ -75,7 +75,7 @@ func newOAuthFault(what string, status int, code, text string, scrub httpScrub) 
 // register makes tai known as a public client with exactly this redirect address (RFC 7591, section 3).
 func (f *oauthFlow) register(ctx context.Context, t oauthTarget, redirect string) (oauthClient, error) {
 	if t.Register == "" {
-		return oauthClient{}, fmt.Errorf("authorization server %s: %w", shownPeer(t.Issuer), errNoRegistration)
+		return oauthClient{}, errorf("authorization server %s: %w", shownPeer(t.Issuer), errNoRegistration)
 	}
 	body, err := json.Marshal(map[string]any{
 		"client_name": oauthClientName, "redirect_uris": []string{redirect}, "grant_types": []string{"authorization_code", "refresh_token"},
@@ -103,23 +103,23 @@ func (f *oauthFlow) register(ctx context.Context, t oauthTarget, redirect string
 	if fault := decodeAnswer(answer, &got); status != http.StatusCreated && status != http.StatusOK || got.Error != "" {
 		return oauthClient{}, newOAuthFault("the registration", status, got.Error, got.Text, nil)
 	} else if fault != nil {
-		return oauthClient{}, fmt.Errorf("registration: %w", fault)
+		return oauthClient{}, errorf("registration: %w", fault)
 	}
 	c := oauthClient{ID: got.ID}
 	switch {
 	case got.ID == "" || len(got.ID) > oauthIDMax || strings.ContainsFunc(got.ID, func(r rune) bool { return r < ' ' || r > '~' }):
-		return c, errors.New("registration: the answer holds no usable client_id")
+		return c, newError("registration: the answer holds no usable client_id")
 	case len(got.Redirect) > 0 && !slices.Contains(got.Redirect, redirect):
-		return c, errors.New("registration: the authorization server registered another redirect address than the one asked for")
+		return c, newError("registration: the authorization server registered another redirect address than the one asked for")
 	}
 	switch got.Method {
 	case "", "none": // a secret is not for us then
 	case oauthBasic, oauthPost:
 		if c.Method, c.Secret = got.Method, secret(got.Secret); got.Secret == "" || len(got.Secret) > oauthTokenMax {
-			return c, errors.New("registration: the authorization server wants a client secret and gave none that can be used")
+			return c, newError("registration: the authorization server wants a client secret and gave none that can be used")
 		}
 	default:
-		return c, fmt.Errorf("registration: the authorization server wants clients to prove themselves by %s, which tai does not do", shownPeer(got.Method))
+		return c, errorf("registration: the authorization server wants clients to prove themselves by %s, which tai does not do", shownPeer(got.Method))
 	}
 	return c, nil
 }
@@ -149,7 +149,7 @@ func newOAuthAttempt(t oauthTarget, c oauthClient, redirect string) (*oauthAttem
 	a := &oauthAttempt{Target: t, Client: c, Redirect: redirect, state: random(), Verifier: secret(random())}
 	u, err := url.Parse(t.Authorize)
 	if err != nil {
-		return nil, errors.New("its authorization_endpoint is no address")
+		return nil, newError("its authorization_endpoint is no address")
 	}
 	sum := sha256.Sum256([]byte(a.Verifier.reveal()))
 	q := u.Query()
@@ -181,14 +181,14 @@ func (a *oauthAttempt) accept(q url.Values) (secret, error) {
 	a.used = true
 	iss, ok := single(q, "iss")
 	if q.Has("iss") && (!ok || iss != a.Target.Issuer) || !q.Has("iss") && a.Target.NamesItself {
-		return "", fmt.Errorf("the answer in the browser does not come from the authorization server %s; nothing of it was used", shownPeer(a.Target.Issuer))
+		return "", errorf("the answer in the browser does not come from the authorization server %s; nothing of it was used", shownPeer(a.Target.Issuer))
 	}
 	if q.Has("error") {
 		return "", newOAuthFault("the login", 0, q.Get("error"), q.Get("error_description"), httpScrub(nil).add("state", a.state, false))
 	}
 	code, ok := single(q, "code")
 	if !ok || code == "" || len(code) > oauthTokenMax {
-		return "", errors.New("the answer in the browser holds no code")
+		return "", newError("the answer in the browser holds no code")
 	}
 	return secret(code), nil
 }
@@ -273,13 +273,13 @@ func (f *oauthFlow) token(ctx context.Context, what string, t oauthTarget, c oau
 	if fault := decodeAnswer(answer, &got); status != http.StatusOK && status != http.StatusCreated || got.Error != "" {
 		return oauthTokens{}, newOAuthFault(what, status, got.Error, got.Text, scrub)
 	} else if fault != nil {
-		return oauthTokens{}, fmt.Errorf("token endpoint: %w", fault)
+		return oauthTokens{}, errorf("token endpoint: %w", fault)
 	}
 	switch {
 	case got.Type != "" && !strings.EqualFold(got.Type, "bearer"):
-		return oauthTokens{}, fmt.Errorf("token endpoint: it gives tokens of the type %s, not Bearer", shownPeer(got.Type))
+		return oauthTokens{}, errorf("token endpoint: it gives tokens of the type %s, not Bearer", shownPeer(got.Type))
 	case !usableToken(got.Access) || got.Refresh != "" && !usableToken(got.Refresh):
-		return oauthTokens{}, errors.New("token endpoint: the answer holds no usable token")
+		return oauthTokens{}, newError("token endpoint: the answer holds no usable token")
 	}
 	return oauthTokens{secret(got.Access), secret(got.Refresh), oauthScopes(strings.Fields(got.Scope)), expiry(got.Expires, f.now())}, nil
 }
@@ -287,7 +287,7 @@ func (f *oauthFlow) token(ctx context.Context, what string, t oauthTarget, c oau
 // decodeAnswer reads an answer of an authorization server. Its errors quote nothing of it.
 func decodeAnswer(b []byte, into any) error {
 	if checkJSON(b) != nil || json.Unmarshal(b, into) != nil {
-		return errors.New("the answer is not in the form that the protocol says")
+		return newError("the answer is not in the form that the protocol says")
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"net"
@@ -50,7 +49,7 @@ type callbackAnswer struct {
 func listenCallback() (*oauthCallback, error) {
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("listen for the browser on this machine: %w", err)
+		return nil, errorf("listen for the browser on this machine: %w", err)
 	}
 	return &oauthCallback{ln: ln, limit: callbackTime, host: ln.Addr().String(), answer: make(chan callbackAnswer, 2)}, nil
 }
@@ -88,7 +87,7 @@ func (c *oauthCallback) serve(a *oauthAttempt) {
 	c.served = make(chan struct{})
 	go func() { // ends with close
 		err := c.srv.Serve(c.ln)
-		c.answer <- callbackAnswer{err: fmt.Errorf("listen for the browser on this machine: %w", err)}
+		c.answer <- callbackAnswer{err: errorf("listen for the browser on this machine: %w", err)}
 		close(c.served)
 	}()
 }
@@ -226,11 +225,11 @@ func pastedAnswer(line string) (url.Values, error) {
 	q, _ := url.ParseQuery(query) // what cannot be read is not there
 	switch {
 	case q.Has("code_challenge"):
-		return nil, errors.New("this is the address to open; paste the one that the browser ended at, after the login")
+		return nil, newError("this is the address to open; paste the one that the browser ended at, after the login")
 	case q.Has("state") && (q.Has("code") || q.Has("error")):
 		return q, nil
 	case !strings.Contains(line, "="):
-		return nil, errors.New("a code alone does not show of which login it is; paste the whole address that the browser ended at: http://127.0.0.1:…" + callbackPath + "?…")
+		return nil, newError("a code alone does not show of which login it is; paste the whole address that the browser ended at: http://127.0.0.1:…" + callbackPath + "?…")
 	}
-	return nil, errors.New("this is no answer to a login; paste the whole address that the browser ended at: http://127.0.0.1:…" + callbackPath + "?…")
+	return nil, newError("this is no answer to a login; paste the whole address that the browser ended at: http://127.0.0.1:…" + callbackPath + "?…")
 }

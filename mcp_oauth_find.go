@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -49,10 +48,10 @@ type oauthTarget struct {
 func newOAuthFlow(ctx context.Context, web *webFetcher, server string, now func() time.Time) (*oauthFlow, error) {
 	u, err := parseWebURL(server)
 	if err != nil {
-		return nil, fmt.Errorf("the server's address %w", err)
+		return nil, errorf("the server's address %w", err)
 	}
 	if u.Scheme == "http" && !isLoopbackHost(u.Hostname()) {
-		return nil, errors.New("its token would cross the network unencrypted; a login needs an https address")
+		return nil, newError("its token would cross the network unencrypted; a login needs an https address")
 	}
 	f := &oauthFlow{web: web, server: u, reach: hostReach(u.Hostname()), now: now}
 	if f.reach == reachPublic {
@@ -71,10 +70,10 @@ func newOAuthFlow(ctx context.Context, web *webFetcher, server string, now func(
 func (f *oauthFlow) address(what, s string) (*url.URL, error) {
 	u, err := parseWebURL(s)
 	if err != nil {
-		return nil, fmt.Errorf("its %s %w", what, err)
+		return nil, errorf("its %s %w", what, err)
 	}
 	if err := f.near(u, hostReach(u.Hostname())); err != nil {
-		return nil, fmt.Errorf("its %s %s %w", what, shownURL(u), err)
+		return nil, errorf("its %s %s %w", what, shownURL(u), err)
 	}
 	return u, nil
 }
@@ -82,10 +81,10 @@ func (f *oauthFlow) address(what, s string) (*url.URL, error) {
 // near says why an address is out of bounds.
 func (f *oauthFlow) near(u *url.URL, reach netReach) error {
 	if u.Scheme != "https" && (reach != reachLoopback || f.reach != reachLoopback) {
-		return errors.New("is refused: https is required, but where all is on this machine")
+		return newError("is refused: https is required, but where all is on this machine")
 	}
 	if reach != reachPublic && reach != f.reach {
-		return fmt.Errorf("is refused: it is %s, and the MCP server is not there", reach)
+		return errorf("is refused: it is %s, and the MCP server is not there", reach)
 	}
 	return nil
 }
@@ -111,14 +110,14 @@ func (f *oauthFlow) fetch(ctx context.Context, method string, u *url.URL, header
 	}
 	defer a.Body.Close()
 	if a.Stopped != "" {
-		return 0, nil, fmt.Errorf("%s redirects to %s: %s", shownURL(a.URL), shownURL(a.Next), a.Stopped)
+		return 0, nil, errorf("%s redirects to %s: %s", shownURL(a.URL), shownURL(a.Next), a.Stopped)
 	}
 	r, err := decodedBody(a.Response)
 	if err == nil {
 		answer, err = readBody(r, -1, oauthBodyMax, nil)
 	}
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return 0, nil, fmt.Errorf("read the answer of %s: %w", shownURL(u), err)
+		return 0, nil, errorf("read the answer of %s: %w", shownURL(u), err)
 	}
 	return a.StatusCode, answer, nil
 }
@@ -132,7 +131,7 @@ func (f *oauthFlow) document(ctx context.Context, u *url.URL, doc any) (found bo
 	case status >= 400 && status < 500:
 		return false, nil
 	case status != http.StatusOK:
-		return false, fmt.Errorf("%s answers HTTP %d", shownURL(u), status)
+		return false, errorf("%s answers HTTP %d", shownURL(u), status)
 	}
 	return checkJSON(body) == nil && json.Unmarshal(body, doc) == nil, nil
 }
@@ -188,7 +187,7 @@ func (f *oauthFlow) resource(ctx context.Context, named string) (resourceMetadat
 			return doc, err
 		}
 		if !found {
-			return doc, fmt.Errorf("its resource_metadata %s is no document", shownURL(u))
+			return doc, errorf("its resource_metadata %s is no document", shownURL(u))
 		}
 		return doc, f.checkResource(&doc)
 	}
@@ -218,11 +217,11 @@ func (f *oauthFlow) resource(ctx context.Context, named string) (resourceMetadat
 // checkResource refuses a document that speaks of another server (OAU-04, RFC 9728, section 3.3) or names no authorization server.
 func (f *oauthFlow) checkResource(doc *resourceMetadata) error {
 	if len(doc.Servers) == 0 {
-		return errors.New("its protected-resource document names no authorization server")
+		return newError("its protected-resource document names no authorization server")
 	}
 	doc.Resource = cmp.Or(doc.Resource, f.server.String())
 	if !resourceCovers(doc.Resource, f.server) {
-		return fmt.Errorf("its protected-resource document is about another server: %s", shownPeer(doc.Resource))
+		return errorf("its protected-resource document is about another server: %s", shownPeer(doc.Resource))
 	}
 	return nil
 }
@@ -245,7 +244,7 @@ func (f *oauthFlow) issuer(ctx context.Context, t *oauthTarget) error {
 		return err
 	}
 	if u.RawQuery != "" || strings.Contains(t.Issuer, "#") {
-		return errors.New("its authorization server's name holds a query or a fragment")
+		return newError("its authorization server's name holds a query or a fragment")
 	}
 	origin, path := urlOrigin(u), strings.TrimSuffix(u.EscapedPath(), "/")
 	places := []string{"/.well-known/oauth-authorization-server" + path, "/.well-known/openid-configuration" + path}
@@ -266,17 +265,17 @@ func (f *oauthFlow) issuer(ctx context.Context, t *oauthTarget) error {
 			return f.fill(t, doc)
 		}
 	}
-	return fmt.Errorf("authorization server %s: %w", shownPeer(t.Issuer), errNoMetadata)
+	return errorf("authorization server %s: %w", shownPeer(t.Issuer), errNoMetadata)
 }
 
 // fill takes over a document, which must be the issuer's own (OAU-06), prove S256 (OAU-07) and hold addresses that may be called.
 func (f *oauthFlow) fill(t *oauthTarget, doc issuerMetadata) error {
 	if !sameIssuer(doc.Issuer, t.Issuer) {
-		return fmt.Errorf("the document of the authorization server %s is that of another: %s", shownPeer(t.Issuer), shownPeer(doc.Issuer))
+		return errorf("the document of the authorization server %s is that of another: %s", shownPeer(t.Issuer), shownPeer(doc.Issuer))
 	}
 	t.Issuer, t.NamesItself = doc.Issuer, doc.NamesItself
 	if !slices.Contains(doc.Challenges, "S256") {
-		return fmt.Errorf("authorization server %s does not say that it takes S256 challenges (code_challenge_methods_supported); they are required", shownPeer(t.Issuer))
+		return errorf("authorization server %s does not say that it takes S256 challenges (code_challenge_methods_supported); they are required", shownPeer(t.Issuer))
 	}
 	for _, e := range []struct {
 		what, from string
@@ -289,7 +288,7 @@ func (f *oauthFlow) fill(t *oauthTarget, doc issuerMetadata) error {
 		}
 		u, err := f.address(e.what, e.from)
 		if err != nil {
-			return fmt.Errorf("authorization server %s: %w", shownPeer(t.Issuer), err)
+			return errorf("authorization server %s: %w", shownPeer(t.Issuer), err)
 		}
 		*e.to = u.String()
 	}

@@ -23,7 +23,7 @@ func pinHash(identity json.RawMessage, t toolDef) (string, error) {
 	}
 	canonical, err := canonicalKeep(append(b, '}'))
 	if err != nil {
-		return "", fmt.Errorf("pin tool %s: %w", quoteClip(t.Name), err)
+		return "", errorf("pin tool %s: %w", quoteClip(t.Name), err)
 	}
 	return sha256Hex(canonical), nil
 }
@@ -175,7 +175,7 @@ func schemaFault(def toolDef) string {
 func rootIsObject(schema json.RawMessage) error {
 	members, err := jsonObject(schema)
 	if err != nil {
-		return fmt.Errorf("its schema is %w", err)
+		return errorf("its schema is %w", err)
 	}
 	for _, m := range members {
 		if m.Key != "type" || string(m.Value) == `"object"` {
@@ -184,7 +184,7 @@ func rootIsObject(schema json.RawMessage) error {
 		if types, err := jsonArray(m.Value); err == nil && slices.ContainsFunc(types, func(t json.RawMessage) bool { return string(t) == `"object"` }) {
 			continue
 		}
-		return fmt.Errorf("its inputSchema has type %s, and arguments are an object", clip(visibleLine(string(m.Value)), 40))
+		return errorf("its inputSchema has type %s, and arguments are an object", clip(visibleLine(string(m.Value)), 40))
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ type registered struct {
 func (b *mcpBridge) register(ctx context.Context, e serverEntry, o registerOptions) (registered, error) {
 	r, err := b.registerAudited(ctx, e, o)
 	if err != nil {
-		return r, fmt.Errorf("mcp server %s: %w", quoteClip(e.Name), b.cleanError(err))
+		return r, errorf("mcp server %s: %w", quoteClip(e.Name), b.cleanError(err))
 	}
 	return r, nil
 }
@@ -123,7 +123,7 @@ func (b *mcpBridge) prepare(ctx context.Context, e serverEntry, o registerOption
 	} else if list, err := v.profiles(ctx); err != nil {
 		return p, err
 	} else if !slices.ContainsFunc(list, func(x profileInfo) bool { return x.Name == p.profile }) {
-		return p, fmt.Errorf("no such profile: %s", quoteClip(p.profile))
+		return p, errorf("no such profile: %s", quoteClip(p.profile))
 	}
 	rows, err := v.servers(ctx)
 	if err != nil {
@@ -132,7 +132,7 @@ func (b *mcpBridge) prepare(ctx context.Context, e serverEntry, o registerOption
 	if i := slices.IndexFunc(rows, func(r serverRow) bool { return r.Name == e.Name }); i >= 0 {
 		p.old = &rows[i]
 	} else if len(rows) >= mcpMaxServers {
-		return p, fmt.Errorf("%w: %d are registered; tai mcp remove one first", errTooManyServers, len(rows))
+		return p, errorf("%w: %d are registered; tai mcp remove one first", errTooManyServers, len(rows))
 	}
 	shown := maskedEntry(e)
 	if p.expanded = e; !o.Later { // else its references need no value yet
@@ -217,7 +217,7 @@ func anchorEntry(e *serverEntry, dir string) string {
 func deedDigest(deed string, about any) (string, error) {
 	args, err := json.Marshal(about)
 	if err != nil {
-		return "", fmt.Errorf("digest of %s: %w", deed, err)
+		return "", errorf("digest of %s: %w", deed, err)
 	}
 	return payloadDigest(deed, args)
 }
@@ -526,7 +526,7 @@ func (b *mcpBridge) check(ctx context.Context, server string) (checked, error) {
 	}
 	row, err := v.server(ctx, server)
 	if errors.Is(err, errNotFound) {
-		return checked{}, fmt.Errorf("%w as %s", errServerUnknown, quoteClip(server))
+		return checked{}, errorf("%w as %s", errServerUnknown, quoteClip(server))
 	}
 	if err != nil {
 		return checked{}, err
@@ -554,11 +554,11 @@ func (b *mcpBridge) grant(ctx context.Context, server string, names []string) ([
 	for _, name := range names {
 		i := slices.IndexFunc(found.Tools, func(t listedTool) bool { return t.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("%w on %s: %s", errNoSuchTool, quoteClip(server), quoteClip(name))
+			return nil, errorf("%w on %s: %s", errNoSuchTool, quoteClip(server), quoteClip(name))
 		}
 		switch t := found.Tools[i]; t.State {
 		case stateUnusable:
-			return nil, fmt.Errorf("tool %s cannot be granted: %s", quoteClip(name), t.Reason)
+			return nil, errorf("tool %s cannot be granted: %s", quoteClip(name), t.Reason)
 		case stateWithheld:
 			rows = append(rows, t.pinRow(b.cfg.Redact))
 			lines = append(lines, consentLine{Label: t.Reason, Name: t.Name, Text: t.toolDiff(), Exact: true})
@@ -596,7 +596,7 @@ func (b *mcpBridge) remove(ctx context.Context, server, yes string) error {
 	}
 	row, err := v.server(ctx, server)
 	if errors.Is(err, errNotFound) {
-		return fmt.Errorf("%w as %s", errServerUnknown, quoteClip(server))
+		return errorf("%w as %s", errServerUnknown, quoteClip(server))
 	}
 	if errors.Is(err, errSealBroken) { // removing it is the way out
 		var rows []serverRow

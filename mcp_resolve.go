@@ -76,11 +76,11 @@ func (r *resolver) link(source string, stored []serverEntry) (githubLink, bool, 
 func (r *resolver) resolve(ctx context.Context, o resolveOrder) (res resolved, err error) {
 	base, err := newGitHubBase(r.cfg.Env)
 	if err != nil {
-		return res, fmt.Errorf("github:%s: %w", o.Link.full(), err)
+		return res, errorf("github:%s: %w", o.Link.full(), err)
 	}
 	c := &githubClient{web: r.cfg.Web, base: base, now: r.cfg.Now, link: o.Link}
 	if c.token, c.From, err = r.token(ctx); err != nil {
-		return res, fmt.Errorf("github:%s: read the token: %w", o.Link.full(), err)
+		return res, errorf("github:%s: read the token: %w", o.Link.full(), err)
 	}
 	d := deed{Kind: "mcp-resolve", Subject: o.Link.full(), Parent: o.Call.Parent}
 	err = r.cfg.Audit.perform(d, func() (string, error) { return r.allowed(ctx, o, c) }, func() (string, error) {
@@ -91,7 +91,7 @@ func (r *resolver) resolve(ctx context.Context, o resolveOrder) (res resolved, e
 		err = &hintedError{err, f.Hint}
 	}
 	if err != nil {
-		return resolved{}, fmt.Errorf("github:%s: %w", o.Link.full(), err)
+		return resolved{}, errorf("github:%s: %w", o.Link.full(), err)
 	}
 	return res, nil
 }
@@ -432,7 +432,7 @@ func (r *resolver) fromFork(ctx context.Context, o resolveOrder, x *repoReading)
 			said = "none of " + strings.Join(resolveFiles(), ", ") + " and README is there"
 		}
 		text := fmt.Sprintf("no entry was found. Pass 1, its files: %s. Pass 2, the sub-agent: %s", said, why)
-		return &hintedError{errors.New(text), hint}
+		return &hintedError{newError(text), hint}
 	}
 	byHand := "paste the command line or the configuration that its documentation shows: tai mcp add NAME -- COMMAND ARGS…"
 	if r.cfg.Fork == nil {

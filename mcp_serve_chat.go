@@ -106,7 +106,7 @@ func (s *serveChat) chat(ctx context.Context, c toolCall) (toolResult, error) {
 		MaxSteps                  *json.Number `json:"max_steps"`
 	}
 	if err := json.Unmarshal(c.Args, &args); err != nil {
-		return toolResult{}, fmt.Errorf("read arguments: %w", err)
+		return toolResult{}, errorf("read arguments: %w", err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.Timeout, errTimeBound)
 	defer cancel()
@@ -119,7 +119,7 @@ func (s *serveChat) chat(ctx context.Context, c toolCall) (toolResult, error) {
 	case seat.turn <- struct{}{}:
 		defer func() { <-seat.turn }()
 	case <-ctx.Done():
-		return toolResult{}, fmt.Errorf("the turn before it in this conversation has not ended: %w", turnEnd(ctx))
+		return toolResult{}, errorf("the turn before it in this conversation has not ended: %w", turnEnd(ctx))
 	}
 	if err := s.prepare(ctx, seat, c, args.Profile, chatSteps(args.MaxSteps)); err != nil {
 		return servedFailure(err, ""), nil
@@ -371,7 +371,7 @@ func (s *serveChat) complete(ctx context.Context, c toolCall) (toolResult, error
 	case err != nil:
 		return completionFailure(err), nil
 	case spokenText(reply.Text) == "":
-		return completionFailure(fmt.Errorf("%w (it stopped with %q)", errEmptyAnswer, clip(visibleLine(reply.Stop), 100))), nil
+		return completionFailure(errorf("%w (it stopped with %q)", errEmptyAnswer, clip(visibleLine(reply.Stop), 100))), nil
 	}
 	b := appendJSONString([]byte(`{"text":`), reply.Text)
 	b = appendJSONString(append(b, `,"model":`...), config.ModelName)
@@ -386,7 +386,7 @@ func completionRequest(raw json.RawMessage) (r chatRequest, err error) {
 		Messages []struct{ Role, Content string }
 	}
 	if err := json.Unmarshal(raw, &args); err != nil {
-		return r, fmt.Errorf("read arguments: %w", err)
+		return r, errorf("read arguments: %w", err)
 	}
 	var system []string
 	for _, m := range args.Messages {
@@ -397,7 +397,7 @@ func completionRequest(raw json.RawMessage) (r chatRequest, err error) {
 		r.Messages = append(r.Messages, chatMessage{Role: chatRole(m.Role), Content: m.Content})
 	}
 	if len(r.Messages) == 0 {
-		return r, errors.New(`property "messages": expected one message at least whose role is user or assistant`)
+		return r, newError(`property "messages": expected one message at least whose role is user or assistant`)
 	}
 	r.System = strings.Join(system, "\n\n")
 	return r, nil

@@ -124,18 +124,18 @@ func newMCPServer(c serveConfig) (*mcpServer, error) {
 	case !c.Open && err != nil:
 		return nil, err
 	case c.Open && (c.Key != "" || !isLoopbackHost(s.bind)):
-		return nil, fmt.Errorf("whoever reaches %s could call: without a key only this machine is served", quoteClip(s.bind))
+		return nil, errorf("whoever reaches %s could call: without a key only this machine is served", quoteClip(s.bind))
 	}
 	if c.Port < 0 || c.Port > 65535 {
-		return nil, fmt.Errorf("port %d is not within 0 to 65535", c.Port)
+		return nil, errorf("port %d is not within 0 to 65535", c.Port)
 	}
 	for _, o := range c.AllowedOrigins {
 		u, err := url.Parse(o)
 		if err != nil || u.Scheme == "" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-			return nil, fmt.Errorf("allowed origin %s: expected scheme://host[:port]", quoteClip(o))
+			return nil, errorf("allowed origin %s: expected scheme://host[:port]", quoteClip(o))
 		}
 		if strings.Trim(strings.ToLower(u.Hostname()), "abcdefghijklmnopqrstuvwxyz0123456789.-_:") != "" { // such as *: no browser sends it, so it would allow nothing
-			return nil, fmt.Errorf("allowed origin %s: expected one host as a browser sends it, without * and with xn-- for letters outside ASCII", quoteClip(o))
+			return nil, errorf("allowed origin %s: expected one host as a browser sends it, without * and with xn-- for letters outside ASCII", quoteClip(o))
 		}
 		s.origins[urlOrigin(u)] = struct{}{}
 	}
@@ -150,11 +150,11 @@ func newMCPServer(c serveConfig) (*mcpServer, error) {
 // checkServeKey refuses a key that no client could send: empty, or with anything but visible ASCII (RFC 6750, section 2.1).
 func checkServeKey(key secret) error {
 	if key == "" {
-		return errors.New("the key is empty")
+		return newError("the key is empty")
 	}
 	for _, c := range []byte(key.reveal()) {
 		if c <= ' ' || c > '~' {
-			return errors.New("the key holds a blank, a control character or a letter outside ASCII, which no client can send")
+			return newError("the key holds a blank, a control character or a letter outside ASCII, which no client can send")
 		}
 	}
 	return nil
@@ -313,7 +313,7 @@ func (s *mcpServer) readBody(w http.ResponseWriter, r *http.Request, buf *[]byte
 		case err == io.EOF:
 			return nil // net/http takes the deadline away with the end of the body
 		case err != nil:
-			return fmt.Errorf("read body: %w", err)
+			return errorf("read body: %w", err)
 		}
 		if len(b) == cap(b) {
 			b = append(b, 0)[:len(b)]
@@ -507,13 +507,13 @@ func (s *mcpServer) putBuffer(b *[]byte) {
 func (s *mcpServer) serve(ctx context.Context, ready func(addr string)) error {
 	ln, err := (&net.ListenConfig{}).Listen(ctx, serveNetwork(s.bind), net.JoinHostPort(s.bind, strconv.Itoa(s.port)))
 	if err != nil {
-		return fmt.Errorf("serve MCP: %w", err)
+		return errorf("serve MCP: %w", err)
 	}
 	if a, ok := ln.Addr().(*net.TCPAddr); ok {
 		s.loopback = a.IP.IsLoopback() // the bind may have been a name
 	}
 	if s.open && !s.loopback {
-		return joinErrors(fmt.Errorf("serve MCP: %s is not this machine alone, and there is no key", ln.Addr()), ln.Close())
+		return joinErrors(errorf("serve MCP: %s is not this machine alone, and there is no key", ln.Addr()), ln.Close())
 	}
 	srv := &http.Server{
 		Handler: s, ReadHeaderTimeout: s.limits.header, IdleTimeout: s.limits.idle, MaxHeaderBytes: serveHeaderMax,
@@ -524,7 +524,7 @@ func (s *mcpServer) serve(ctx context.Context, ready func(addr string)) error {
 	ready(ln.Addr().String())
 	select {
 	case err := <-failed:
-		return joinErrors(fmt.Errorf("serve MCP on %s: %w", ln.Addr(), err), srv.Close())
+		return joinErrors(errorf("serve MCP on %s: %w", ln.Addr(), err), srv.Close())
 	case <-ctx.Done():
 	}
 	err = s.shutdown(ctx, srv)
@@ -533,7 +533,7 @@ func (s *mcpServer) serve(ctx context.Context, ready func(addr string)) error {
 		err = s.shutdown(ctx, srv)
 	}
 	if err != nil {
-		err = joinErrors(fmt.Errorf("stop serving MCP: calls did not end in time: %w", err), srv.Close())
+		err = joinErrors(errorf("stop serving MCP: calls did not end in time: %w", err), srv.Close())
 	}
 	<-failed
 	return err

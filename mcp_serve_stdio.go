@@ -91,7 +91,7 @@ func (s *stdioServer) loop(ctx context.Context, lines <-chan stdioLine) error {
 			case errors.Is(line.err, io.EOF):
 				return nil
 			case line.err != nil:
-				return fmt.Errorf("serve MCP: read stdin: %w", line.err)
+				return errorf("serve MCP: read stdin: %w", line.err)
 			default:
 				s.take(ctx, line.text)
 			}
@@ -170,7 +170,7 @@ func (s *stdioServer) pump() {
 				return
 			}
 			if _, err := s.out.Write(line); err != nil {
-				s.gone = fmt.Errorf("serve MCP: write stdout: %w", err)
+				s.gone = errorf("serve MCP: write stdout: %w", err)
 				close(s.broken)
 				return
 			}
@@ -189,13 +189,13 @@ func (s *stdioServer) finish() error {
 		s.core.cancelAll()
 		if !s.within(ended, nil) {
 			close(s.over)
-			return errors.New("stop serving MCP: calls did not end in time, or were not read")
+			return newError("stop serving MCP: calls did not end in time, or were not read")
 		}
 	}
 	close(s.queue) // who wrote has ended
 	if !s.within(s.wrote, nil) {
 		close(s.over)
-		return errors.New("stop serving MCP: the last answers were not read in time")
+		return newError("stop serving MCP: the last answers were not read in time")
 	}
 	return s.gone
 }

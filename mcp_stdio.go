@@ -172,7 +172,7 @@ func startStdio(ctx context.Context, c stdioConfig) (*stdioTransport, error) {
 	t.cmd = &exec.Cmd{Path: path, Args: c.Argv, Env: append([]string{}, c.Env...), Dir: c.Dir}
 	ownGroup(t.cmd)
 	if err := t.spawn(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", visibleLine(path), err)
+		return nil, errorf("start %s: %w", visibleLine(path), err)
 	}
 	return t, nil
 }
@@ -204,7 +204,7 @@ func (t *stdioTransport) call(ctx context.Context, m rpcMessage) (rpcMessage, er
 	}
 	if _, ok := t.pending[id]; ok || id == "" {
 		t.mu.Unlock()
-		return rpcMessage{}, fmt.Errorf("request id %q is missing or in use", id)
+		return rpcMessage{}, errorf("request id %q is missing or in use", id)
 	}
 	t.pending[id] = reply
 	t.mu.Unlock()
@@ -238,7 +238,7 @@ func (t *stdioTransport) send(ctx context.Context, m rpcMessage) error {
 	case len(t.line) > mcpHTTPMaxBody:
 		err = errMessageTooBig
 	case bytes.IndexByte(t.line, '\n') != len(t.line)-1:
-		err = errors.New("message has a line break in it") // it would be two to the child
+		err = newError("message has a line break in it") // it would be two to the child
 	default:
 		return t.write(ctx, t.line)
 	}
@@ -317,7 +317,7 @@ func (t *stdioTransport) writeFault(err error) error {
 	if waitFor(t.drain, t.gone) {
 		return t.deadErr()
 	}
-	return fmt.Errorf("server reads no more: %w", err)
+	return errorf("server reads no more: %w", err)
 }
 
 func (t *stdioTransport) deadErr() error {
@@ -405,7 +405,7 @@ func (t *stdioTransport) takeBatch(line []byte, kept bool) {
 	t.fault("batch of messages, which only revision 2025-03-26 has")
 	for _, m := range batch {
 		if m.kind() == rpcResponse {
-			t.failCall(m.ID, fmt.Errorf("%w: it is a batch, which only revision 2025-03-26 has", errMessageInvalid))
+			t.failCall(m.ID, errorf("%w: it is a batch, which only revision 2025-03-26 has", errMessageInvalid))
 		}
 	}
 }
@@ -418,10 +418,10 @@ func (t *stdioTransport) takeInvalid(line []byte, err error) {
 		return
 	}
 	if err == nil {
-		err = errors.New("neither request, notification nor reply")
+		err = newError("neither request, notification nor reply")
 	}
 	t.fault(err.Error())
-	t.failCall(id, fmt.Errorf("%w: %w", errMessageInvalid, err))
+	t.failCall(id, errorf("%w: %w", errMessageInvalid, err))
 }
 
 // tooLong handles a message over the cap: its call fails, or every call if there is no telling which it answered.
@@ -673,7 +673,7 @@ func (t *stdioTransport) stop() {
 		}
 		err := killGroup(pid)
 		if !waitFor(t.grace, t.exited) {
-			t.stopErr = joinErrors(fmt.Errorf("process %d does not end", pid), err)
+			t.stopErr = joinErrors(errorf("process %d does not end", pid), err)
 			t.out.Close() // nobody waits for what it still writes
 			t.stderr.Close()
 		}

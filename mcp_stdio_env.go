@@ -3,7 +3,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -38,7 +37,7 @@ func spawnFault(path string, err error) error {
 		err = pe.Err
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("the interpreter named in its first line: %w", err)
+		return errorf("the interpreter named in its first line: %w", err)
 	}
 	return err
 }
@@ -47,13 +46,13 @@ func spawnFault(path string, err error) error {
 // absolute folders only; no shell and no current folder take part.
 func findCommand(argv, env []string, dir string) (string, error) {
 	if len(argv) == 0 || argv[0] == "" {
-		return "", errors.New("no command is given")
+		return "", newError("no command is given")
 	}
 	if dir != "" {
 		if info, err := os.Stat(dir); err != nil {
-			return "", fmt.Errorf("working folder %s: %w", visibleLine(dir), bareError(err))
+			return "", errorf("working folder %s: %w", visibleLine(dir), bareError(err))
 		} else if !info.IsDir() {
-			return "", fmt.Errorf("working folder %s is no folder", visibleLine(dir))
+			return "", errorf("working folder %s is no folder", visibleLine(dir))
 		}
 	}
 	name := argv[0]
@@ -65,7 +64,7 @@ func findCommand(argv, env []string, dir string) (string, error) {
 		}
 		found, err := executable(at, exts)
 		if err != nil {
-			return "", fmt.Errorf("command %s: %w", visibleLine(name), bareError(err))
+			return "", errorf("command %s: %w", visibleLine(name), bareError(err))
 		}
 		return filepath.Abs(found)
 	}
@@ -78,7 +77,7 @@ func findCommand(argv, env []string, dir string) (string, error) {
 			return found, nil
 		}
 	}
-	return "", fmt.Errorf("command %s was not found in PATH %s", visibleLine(name), visibleLine(path))
+	return "", errorf("command %s was not found in PATH %s", visibleLine(name), visibleLine(path))
 }
 
 // executable returns file, or file with the first of exts, if that is a file which may be run.
@@ -88,9 +87,9 @@ func executable(file string, exts []string) (string, error) {
 		info, err := os.Stat(file + ext)
 		switch {
 		case err == nil && info.IsDir():
-			err = errors.New("is a folder")
+			err = newError("is a folder")
 		case err == nil && runtime.GOOS != "windows" && info.Mode()&0o111 == 0:
-			err = errors.New("is not executable")
+			err = newError("is not executable")
 		case err == nil:
 			return file + ext, nil
 		}

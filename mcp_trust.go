@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"sync"
 )
@@ -57,7 +56,7 @@ func (s *trustSource) read(at vaultStamp) (*trustRules, error) {
 	defer s.mu.Unlock()
 	text, err := readPolicyFile(s.Dir, trustName)
 	if err != nil {
-		return nil, fmt.Errorf("%w .tai/%s: %w", errTrustFile, trustName, err)
+		return nil, errorf("%w .tai/%s: %w", errTrustFile, trustName, err)
 	}
 	if text == nil {
 		s.text, s.rules = nil, nil
@@ -70,7 +69,7 @@ func (s *trustSource) read(at vaultStamp) (*trustRules, error) {
 	}
 	rules, _, err := parseTrust(text, s.Trusted(sha256Hex(text)))
 	if err != nil {
-		return nil, fmt.Errorf("%w .tai/%s: %w", errTrustFile, trustName, err)
+		return nil, errorf("%w .tai/%s: %w", errTrustFile, trustName, err)
 	}
 	s.at, s.text, s.rules = at, text, rules
 	return rules, nil

@@ -307,7 +307,7 @@ const mcpToolBytes = 2 << 20 // bytes of one tool's whole definition; of a large
 func decodeToolList(raw json.RawMessage, take func(toolDef)) (cursor string, more bool, err error) {
 	members, err := jsonObject(raw)
 	if err != nil {
-		return "", false, fmt.Errorf("tools/list result: %w", err)
+		return "", false, errorf("tools/list result: %w", err)
 	}
 	found := false
 	for _, m := range members {
@@ -315,7 +315,7 @@ func decodeToolList(raw json.RawMessage, take func(toolDef)) (cursor string, mor
 		case "tools":
 			found = true
 			if err := jsonEach(m.Value, func(item json.RawMessage) error { take(decodeTool(item)); return nil }); err != nil {
-				return "", false, fmt.Errorf("tools/list result: member tools: %w", err)
+				return "", false, errorf("tools/list result: member tools: %w", err)
 			}
 		case "nextCursor":
 			cursor, _ = jsonString(m.Value)
@@ -323,7 +323,7 @@ func decodeToolList(raw json.RawMessage, take func(toolDef)) (cursor string, mor
 		}
 	}
 	if !found {
-		return "", false, errors.New("tools/list result: member tools is missing")
+		return "", false, newError("tools/list result: member tools is missing")
 	}
 	return cursor, more, nil
 }
@@ -425,14 +425,14 @@ func decodeCallResult(raw json.RawMessage) (callResult, error) {
 	var r callResult
 	p := jsonScan{b: raw, again: true}
 	if p.space(); p.i == len(raw) || raw[p.i] != '{' {
-		return callResult{}, fmt.Errorf("tools/call result: %w", p.fault("an object was expected"))
+		return callResult{}, errorf("tools/call result: %w", p.fault("an object was expected"))
 	}
 	err := p.eachMember(func(key []byte) error { return r.takeMember(&p, string(key)) })
 	if err == nil {
 		err = p.end()
 	}
 	if err != nil {
-		return callResult{}, fmt.Errorf("tools/call result: %w", err)
+		return callResult{}, errorf("tools/call result: %w", err)
 	}
 	return r, nil
 }
@@ -441,7 +441,7 @@ func decodeCallResult(raw json.RawMessage) (callResult, error) {
 func (r *callResult) takeMember(p *jsonScan, key string) error {
 	if key == "content" && p.i < len(p.b) && p.b[p.i] == '[' {
 		if err := p.eachItem(func() error { return r.takeItem(p) }); err != nil {
-			return fmt.Errorf("member content: %w", err)
+			return errorf("member content: %w", err)
 		}
 		return nil
 	}
@@ -451,16 +451,16 @@ func (r *callResult) takeMember(p *jsonScan, key string) error {
 	}
 	switch {
 	case key == "content" && !isNull(value):
-		return errors.New("member content is no array")
+		return newError("member content is no array")
 	case key == "structuredContent" && !isNull(value):
 		if err := checkJSON(value); err != nil {
-			return fmt.Errorf("member structuredContent: %w", err)
+			return errorf("member structuredContent: %w", err)
 		}
 		r.Structured = value
 	case key == "isError" && string(value) == "true":
 		r.IsError = true
 	case key == "isError" && string(value) != "false" && !isNull(value):
-		return errors.New("member isError is neither true nor false")
+		return newError("member isError is neither true nor false")
 	}
 	return nil
 }

@@ -3,8 +3,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"net/netip"
 	"net/url"
 	"strconv"
@@ -119,23 +117,23 @@ func ownName(host string) bool {
 // elsewhere is refused: IPv4 in any but the usual spelling, letters beyond ASCII, zones, a user in the address.
 func parseWebURL(s string) (*url.URL, error) {
 	if len(s) > webURLMax {
-		return nil, fmt.Errorf("has %d bytes, at most %d", len(s), webURLMax)
+		return nil, errorf("has %d bytes, at most %d", len(s), webURLMax)
 	}
 	if strings.Contains(s, "${") {
-		return nil, errors.New("holds ${, but nothing is filled in here: ${NAME} belongs into headers or body")
+		return nil, newError("holds ${, but nothing is filled in here: ${NAME} belongs into headers or body")
 	}
 	u, err := url.Parse(strings.TrimSpace(s))
 	if err != nil {
-		return nil, errors.New("is no web address")
+		return nil, newError("is no web address")
 	}
 	u.Scheme = strings.ToLower(u.Scheme)
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, errors.New("must start with http:// or https://")
+		return nil, newError("must start with http:// or https://")
 	case u.User != nil:
-		return nil, errors.New("holds a user name or password; an Authorization header is the place for them")
+		return nil, newError("holds a user name or password; an Authorization header is the place for them")
 	case u.Opaque != "" || u.Host == "":
-		return nil, errors.New("names no host")
+		return nil, newError("names no host")
 	}
 	host, err := webHost(u.Hostname())
 	if err != nil {
@@ -143,7 +141,7 @@ func parseWebURL(s string) (*url.URL, error) {
 	}
 	port := u.Port()
 	if n, err := strconv.Atoi(port); port != "" && (err != nil || n < 1 || n > 65535) || strings.HasSuffix(u.Host, ":") {
-		return nil, errors.New("has a port that is none")
+		return nil, newError("has a port that is none")
 	}
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
@@ -161,25 +159,25 @@ func webHost(host string) (string, error) {
 	if strings.Contains(host, ":") {
 		a, err := netip.ParseAddr(host)
 		if err != nil || a.Zone() != "" {
-			return "", errors.New("names no host: the address in brackets is no IPv6 address without a zone")
+			return "", newError("names no host: the address in brackets is no IPv6 address without a zone")
 		}
 		return a.String(), nil
 	}
 	if len(host) > webHostMax {
-		return "", fmt.Errorf("names a host of %d bytes, at most %d", len(host), webHostMax)
+		return "", errorf("names a host of %d bytes, at most %d", len(host), webHostMax)
 	}
 	for label := range strings.SplitSeq(host, ".") {
 		if label == "" || len(label) > 63 {
-			return "", errors.New("names no host")
+			return "", newError("names no host")
 		}
 	}
 	for i := range len(host) {
 		switch c := host[i]; {
 		case c >= 0x80:
-			return "", errors.New("names a host with letters that are not ASCII; write its xn-- form")
+			return "", newError("names a host with letters that are not ASCII; write its xn-- form")
 		case c == '-' || c == '.' || c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z':
 		default:
-			return "", errors.New("names no host")
+			return "", newError("names no host")
 		}
 	}
 	if a, err := netip.ParseAddr(host); err == nil {
@@ -187,9 +185,9 @@ func webHost(host string) (string, error) {
 	}
 	if last := host[strings.LastIndexByte(host, '.')+1:]; numberLabel(last) {
 		if a, ok := oddIPv4(host); ok {
-			return "", fmt.Errorf("spells the address %s in another way; write it so", a)
+			return "", errorf("spells the address %s in another way; write it so", a)
 		}
-		return "", errors.New("names a host that ends in a number and is no IPv4 address")
+		return "", newError("names a host that ends in a number and is no IPv4 address")
 	}
 	return host, nil
 }

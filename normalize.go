@@ -36,7 +36,7 @@ type confInput struct {
 // can't be used beside others that can is a warning. The rules are those of testdata/corpus/README.md.
 func normalize(b []byte, o normalizeOptions) (normalizeResult, error) {
 	if len(b) > normalizeMax {
-		return normalizeResult{}, fmt.Errorf("the text is too large: %d bytes, at most %d are read", len(b), normalizeMax)
+		return normalizeResult{}, errorf("the text is too large: %d bytes, at most %d are read", len(b), normalizeMax)
 	}
 	text, wide, err := decodeText(b)
 	if err != nil {
@@ -64,9 +64,9 @@ func (in confInput) recognise(rep *confReport) ([]serverEntry, error) {
 	trimmed := strings.TrimFunc(in.text, isBlank)
 	switch {
 	case trimmed == "":
-		return nil, errors.New("the text is empty")
+		return nil, newError("the text is empty")
 	case startsMarkup(trimmed):
-		return nil, errors.New("this is an HTML or XML page; paste the JSON or TOML that stands on it")
+		return nil, newError("this is an HTML or XML page; paste the JSON or TOML that stands on it")
 	case startsJSON(in.text):
 		return in.json(rep)
 	}
@@ -85,7 +85,7 @@ func (in confInput) other(trimmed string, rep *confReport) ([]serverEntry, error
 	}
 	word := !strings.ContainsFunc(trimmed, isBlank)
 	if address := strings.TrimSuffix(strings.TrimPrefix(trimmed, "<"), ">"); word && isGitHubRepository(address) {
-		return nil, errors.New("this is a GitHub link, not a configuration: it has to be resolved first")
+		return nil, newError("this is a GitHub link, not a configuration: it has to be resolved first")
 	} else if word && isHTTPAddress(address) {
 		return in.explicit(serverEntry{URL: address}, rep)
 	}
@@ -103,14 +103,14 @@ func (in confInput) other(trimmed string, rep *confReport) ([]serverEntry, error
 	case word:
 		return nil, unknownName(trimmed)
 	case looksYAML(in.text):
-		return nil, fmt.Errorf("line %d looks like YAML, which is not read: paste JSON or TOML", in.line)
+		return nil, errorf("line %d looks like YAML, which is not read: paste JSON or TOML", in.line)
 	case looksTOML(in.text):
 		return in.toml(rep)
 	}
 	if before, _, ok := strings.Cut(in.text, "{"); ok && strings.TrimFunc(before, isBlank) != "" {
-		return nil, fmt.Errorf("the JSON is not valid: line %d: there are words before the first brace (and the text is no TOML)", in.line)
+		return nil, errorf("the JSON is not valid: line %d: there are words before the first brace (and the text is no TOML)", in.line)
 	}
-	return nil, errors.New("the text is neither JSON nor TOML, nor a run line, an address or the name of a stored server")
+	return nil, newError("the text is neither JSON nor TOML, nor a run line, an address or the name of a stored server")
 }
 
 func unknownName(word string) error {
@@ -121,7 +121,7 @@ func unknownName(word string) error {
 	case ok || strings.ContainsAny(word, ".:/"):
 		hint = "an address must start with http:// or https://"
 	}
-	return fmt.Errorf("no stored server has the name %s: %s", confQuote(word), hint)
+	return errorf("no stored server has the name %s: %s", confQuote(word), hint)
 }
 
 // explicit makes the one entry of an address or a run line.
@@ -164,7 +164,7 @@ func (in confInput) json(rep *confReport) ([]serverEntry, error) {
 		}
 	}
 	if len(b.slots) == 0 {
-		return nil, errors.New(strings.Join(faults, "; "))
+		return nil, newError(strings.Join(faults, "; "))
 	}
 	for _, f := range faults {
 		rep.warn("one of the objects gives no server: %s", f)
@@ -227,7 +227,7 @@ func (in confInput) toml(rep *confReport) ([]serverEntry, error) {
 			err = &moved
 		}
 		if strings.Contains(in.text, `":`) {
-			err = fmt.Errorf("%w (nor is the JSON valid: line %d: there are words before it)", err, in.line)
+			err = errorf("%w (nor is the JSON valid: line %d: there are words before it)", err, in.line)
 		}
 		return nil, err
 	}
@@ -245,7 +245,7 @@ func (in confInput) toml(rep *confReport) ([]serverEntry, error) {
 	case looksLikeEntry(n):
 		b.bare(n)
 	default:
-		err = fmt.Errorf("the TOML has no mcp_servers table; its keys are: %s", keyList(n))
+		err = errorf("the TOML has no mcp_servers table; its keys are: %s", keyList(n))
 	}
 	if err != nil {
 		return nil, err
@@ -279,7 +279,7 @@ func (in confInput) blocks(blocks []codeBlock, rep *confReport) ([]serverEntry, 
 			return servers, nil
 		}
 	}
-	return nil, errors.New("no code block gives a server: " + strings.Join(faults, "; "))
+	return nil, newError("no code block gives a server: " + strings.Join(faults, "; "))
 }
 
 // structured reports text that can only be JSON or TOML.
@@ -291,7 +291,7 @@ func (in confInput) block(structured bool, rep *confReport) ([]serverEntry, erro
 	trimmed := strings.TrimFunc(in.text, isBlank)
 	switch {
 	case trimmed == "":
-		return nil, errors.New("it is empty")
+		return nil, newError("it is empty")
 	case startsJSON(in.text):
 		return in.json(rep)
 	case structured:

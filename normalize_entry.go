@@ -4,7 +4,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -17,7 +16,7 @@ import (
 // operating system; messages in rep and the error don't name the server either: the caller does all three.
 func readEntry(n confNode, source string, rep *confReport) (serverEntry, error) {
 	if n.kind != confMap {
-		return serverEntry{}, fmt.Errorf("an entry must be an object, not %s", n.kind)
+		return serverEntry{}, errorf("an entry must be an object, not %s", n.kind)
 	}
 	r := &entryReader{rep: rep}
 	for _, m := range n.last() {
@@ -58,7 +57,7 @@ func buildEntry(r *entryReader, source string) (serverEntry, error) {
 	}
 	vars, headers := joinVariables(r), joinHeaders(r)
 	if len(r.faults) > 0 {
-		return serverEntry{}, errors.New(strings.Join(r.faults, "; "))
+		return serverEntry{}, newError(strings.Join(r.faults, "; "))
 	}
 	refs := &entryRefs{r: r, seen: map[string]bool{}}
 	if r.command != "" {

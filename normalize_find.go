@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -84,10 +83,10 @@ func (b *confBuilder) read(name, place string, named bool, n confNode) {
 func (b *confBuilder) derive(e serverEntry, rep *confReport) (string, error) {
 	name := strings.TrimSpace(entryNameFrom(e))
 	if name == "" {
-		return "", errors.New("it has no name and what it runs gives none: give it a name")
+		return "", newError("it has no name and what it runs gives none: give it a name")
 	}
 	if err := goodServerName(name); err != nil {
-		return "", fmt.Errorf("it has no name and what it runs gives none: %w", err)
+		return "", errorf("it has no name and what it runs gives none: %w", err)
 	}
 	unique := name
 	for {
@@ -135,7 +134,7 @@ func (b *confBuilder) result() ([]serverEntry, error) {
 		servers = append(servers, s.entry)
 	}
 	if len(servers) == 0 {
-		return nil, errors.New("no server can be used: " + strings.Join(reasons, "; "))
+		return nil, newError("no server can be used: " + strings.Join(reasons, "; "))
 	}
 	for _, reason := range reasons {
 		b.rep.warn("left out: %s", reason)
@@ -205,7 +204,7 @@ func (b *confBuilder) document(n confNode) error {
 	}
 	for _, key := range []string{"openapi", "swagger"} {
 		if v, ok := n.get(key); ok && v.kind != confMap {
-			return errors.New("this is an OpenAPI document, not the configuration of MCP servers")
+			return newError("this is an OpenAPI document, not the configuration of MCP servers")
 		}
 	}
 	if places := topMaps(n); len(places) > 0 {
@@ -232,7 +231,7 @@ func (b *confBuilder) document(n confNode) error {
 		}
 		return err
 	default:
-		return fmt.Errorf("no MCP servers were found (looked for %s); the keys are: %s", strings.Join(serverMapKeys(), ", "), keyList(n))
+		return errorf("no MCP servers were found (looked for %s); the keys are: %s", strings.Join(serverMapKeys(), ", "), keyList(n))
 	}
 	return nil
 }
@@ -258,7 +257,7 @@ func (b *confBuilder) bare(n confNode) {
 	e, err := readEntry(n, b.source, rep)
 	own, _ := n.get("name")
 	if own.kind != confText && own.kind != confNull && err == nil {
-		err = fmt.Errorf("its name must be text, not %s", own.kind)
+		err = errorf("its name must be text, not %s", own.kind)
 	}
 	b.single(own.text, e, err, rep)
 }
@@ -301,7 +300,7 @@ func (b *confBuilder) maps(places []confPlace, g confGate) error {
 	from := len(b.slots)
 	full := without(places, func(p confPlace) bool { return len(p.node.items) == 0 })
 	if len(full) == 0 {
-		return fmt.Errorf("%s is empty: it holds no server", placeList(places))
+		return errorf("%s is empty: it holds no server", placeList(places))
 	}
 	if slices.ContainsFunc(full, func(p confPlace) bool { return p.path != full[0].path }) {
 		b.rep.note("servers were read from several keys together: %s", placeList(full))
@@ -342,7 +341,7 @@ func placeList(places []confPlace) string {
 // servers adds the entries of one server map, an object or a list.
 func (b *confBuilder) servers(p confPlace) error {
 	if looksLikeEntry(p.node) {
-		return fmt.Errorf("an entry stands right under %s: a name is missing around it", p.path)
+		return errorf("an entry stands right under %s: a name is missing around it", p.path)
 	}
 	for _, unnamed := range []bool{false, true} { // names given go first, so that derived ones make way
 		for i, m := range p.node.items {

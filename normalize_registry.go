@@ -3,8 +3,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -77,9 +75,9 @@ func readRegistry(n confNode, source string, rep *confReport) (serverEntry, stri
 	case remote >= 0:
 		e = x.fromRemote(remotes[remote].node)
 	case len(remotes) > 0 && len(packages) == 0 && !slices.ContainsFunc(remotes, func(m confMember) bool { return remoteKind(m.node) != "sse" }):
-		err = errors.New("it offers only the legacy HTTP+SSE transport, which is not supported")
+		err = newError("it offers only the legacy HTTP+SSE transport, which is not supported")
 	default:
-		err = errors.New("it offers nothing that can be run: no npm, pypi, oci or nuget package over stdio and no Streamable HTTP remote (the legacy HTTP+SSE transport is not supported)")
+		err = newError("it offers nothing that can be run: no npm, pypi, oci or nuget package over stdio and no Streamable HTTP remote (the legacy HTTP+SSE transport is not supported)")
 	}
 	if err != nil {
 		return serverEntry{}, name, err
@@ -157,7 +155,7 @@ func packageRuns(n confNode) bool {
 func (x *registryReader) fromPackage(n confNode) (serverEntry, error) {
 	id, version, kind := packageID(n), textOf(n, "version"), packageType(n)
 	if strings.HasPrefix(id, "-") || strings.ContainsAny(id, " \t\r\n") {
-		return serverEntry{}, fmt.Errorf("the package %s has an unusable name", confQuote(id))
+		return serverEntry{}, errorf("the package %s has an unusable name", confQuote(id))
 	}
 	e := serverEntry{Transport: "stdio"}
 	runtime := x.arguments(itemsOf(n, "runtimeArguments"))
@@ -343,15 +341,15 @@ func readPackage(n confNode, source string, rep *confReport) (serverEntry, strin
 	}
 	switch {
 	case strings.HasPrefix(full, "-") || strings.ContainsAny(full, " \t\r\n") || name == "":
-		return serverEntry{}, name, fmt.Errorf("the package %s has an unusable name", confQuote(full))
+		return serverEntry{}, name, errorf("the package %s has an unusable name", confQuote(full))
 	case len(bins) == 0 && (bin.kind != confText || strings.TrimSpace(bin.text) == ""):
-		return serverEntry{}, name, fmt.Errorf("the package %s has no bin, so npx can't run it", confQuote(full))
+		return serverEntry{}, name, errorf("the package %s has no bin, so npx can't run it", confQuote(full))
 	case len(bins) > 1 && !slices.Contains(bins, name):
 		shown := make([]string, min(len(bins), 30))
 		for i := range shown {
 			shown[i] = confClip(bins[i], 100)
 		}
-		return serverEntry{}, name, fmt.Errorf("the package %s has several programs in bin and none of them is named like it: %s", confQuote(full), strings.Join(shown, ", "))
+		return serverEntry{}, name, errorf("the package %s has several programs in bin and none of them is named like it: %s", confQuote(full), strings.Join(shown, ", "))
 	}
 	rep.note("a package.json was read: it runs as npx -y %s", confShow(full))
 	return serverEntry{Transport: "stdio", Command: "npx", Args: []string{"-y", full}, Source: source}, name, nil

@@ -4,8 +4,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -33,18 +31,18 @@ func decodeText(b []byte) (text string, wide bool, err error) {
 					line++
 				}
 			}
-			return "", false, fmt.Errorf("the text is not UTF-8: line %d holds other bytes", line)
+			return "", false, errorf("the text is not UTF-8: line %d holds other bytes", line)
 		}
 	}
 	if strings.Contains(text, "\x00") {
-		return "", false, errors.New("the text is not UTF-8: it holds zero bytes (UTF-16 is read when it starts with a byte order mark)")
+		return "", false, newError("the text is not UTF-8: it holds zero bytes (UTF-16 is read when it starts with a byte order mark)")
 	}
 	return text, wide, nil
 }
 
 func decodeUTF16(b []byte, bigEndian bool) (string, error) {
 	if len(b)%2 != 0 {
-		return "", errors.New("the text is neither UTF-8 nor UTF-16: it ends inside a character")
+		return "", newError("the text is neither UTF-8 nor UTF-16: it ends inside a character")
 	}
 	units := make([]uint16, len(b)/2)
 	for i := range units {
@@ -56,7 +54,7 @@ func decodeUTF16(b []byte, bigEndian bool) (string, error) {
 	for i, u := range units {
 		high, low := u >= 0xd800 && u < 0xdc00, u >= 0xdc00 && u < 0xe000
 		if high && (i+1 == len(units) || units[i+1]&0xfc00 != 0xdc00) || low && (i == 0 || units[i-1]&0xfc00 != 0xd800) {
-			return "", errors.New("the text is neither UTF-8 nor UTF-16: it holds half a character")
+			return "", newError("the text is neither UTF-8 nor UTF-16: it holds half a character")
 		}
 	}
 	return string(utf16.Decode(units)), nil
@@ -202,7 +200,7 @@ func findRunLine(s string) (line runLine, found, others bool, err error) {
 			continue
 		}
 		if splitErr != nil {
-			return runLine{}, true, false, fmt.Errorf("the command line %s: %w", confQuote(argv[0]), splitErr)
+			return runLine{}, true, false, errorf("the command line %s: %w", confQuote(argv[0]), splitErr)
 		}
 		line, found = runLine{env, argv}, true
 		if others {

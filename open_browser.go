@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"os/exec"
@@ -47,11 +46,11 @@ func browserAddress(s string) (string, error) {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil:
-		return "", errors.New("it is no address")
+		return "", newError("it is no address")
 	case u.Scheme != "https" && (u.Scheme != "http" || !isLoopbackHost(u.Hostname())):
-		return "", errors.New("only https is opened, or http on this machine")
+		return "", newError("only https is opened, or http on this machine")
 	case u.Host == "" || u.Opaque != "" || u.User != nil:
-		return "", errors.New("it names no host, or a user beside it")
+		return "", newError("it names no host, or a user beside it")
 	}
 	var b strings.Builder
 	for _, c := range []byte(u.String()) {
@@ -75,13 +74,13 @@ func openBrowser(ctx context.Context, commands [][]string, environ []string, add
 		}
 		faults = append(faults, fmt.Sprintf("%s: %v", visibleLine(filepath.Base(words[0])), err))
 	}
-	return errors.New(strings.Join(faults, "; "))
+	return newError(strings.Join(faults, "; "))
 }
 
 func runBrowser(ctx context.Context, words, environ []string, address string) error {
 	file, err := findCommand(words, environ, "")
 	if err != nil {
-		return errors.New("not found")
+		return newError("not found")
 	}
 	argv, filled := append([]string(nil), words...), false
 	for i, w := range argv[1:] {

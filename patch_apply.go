@@ -25,7 +25,7 @@ func applyHunks(text string, hunks []patchHunk) (out string, notes []string, err
 	for i, h := range hunks {
 		at, loose, err := p.find(h, done, offset)
 		if err != nil {
-			return "", nil, fmt.Errorf("hunk %d (patch line %d): %w", i+1, h.Line, err)
+			return "", nil, errorf("hunk %d (patch line %d): %w", i+1, h.Line, err)
 		}
 		if moved := at - h.place(); moved != offset || moved != 0 && i == 0 {
 			p.notes = append(p.notes, fmt.Sprintf("hunk %d fits %s %s than it says", i+1, plural(max(moved, -moved), "line"), map[bool]string{true: "later", false: "earlier"}[moved > 0]))
@@ -63,7 +63,7 @@ func (p *patchApplier) find(h patchHunk, low, offset int) (at int, loose bool, e
 	want, high := h.place()+offset, len(p.lines)-len(old)
 	if len(old) == 0 {
 		if want < low || want > high {
-			return 0, false, fmt.Errorf("it adds lines behind line %d, and the file has %d", h.OldStart, len(p.lines))
+			return 0, false, errorf("it adds lines behind line %d, and the file has %d", h.OldStart, len(p.lines))
 		}
 		return want, false, nil
 	}
@@ -73,13 +73,13 @@ func (p *patchApplier) find(h patchHunk, low, offset int) (at int, loose bool, e
 			after := d > 0 && want+d >= low && want+d <= high && p.fits(old, want+d, loose)
 			switch {
 			case before && after:
-				return 0, false, fmt.Errorf("its lines stand at line %d and at line %d, both as near to line %d; give it more context", want-d+1, want+d+1, want+1)
+				return 0, false, errorf("its lines stand at line %d and at line %d, both as near to line %d; give it more context", want-d+1, want+d+1, want+1)
 			case before:
 				return want - d, loose, nil
 			case after:
 				return want + d, loose, nil
 			case p.work > patchMaxWork:
-				return 0, false, fmt.Errorf("looking for its place takes too long (over %d lines compared)", patchMaxWork)
+				return 0, false, errorf("looking for its place takes too long (over %d lines compared)", patchMaxWork)
 			}
 		}
 	}
@@ -101,13 +101,13 @@ func (p *patchApplier) fits(old []string, at int, loose bool) bool {
 func (p *patchApplier) missing(old []string, want int) error {
 	for i, l := range old {
 		if want+i >= len(p.lines) {
-			return fmt.Errorf("its lines are not in the file: the patch has %s as line %d, the file has %s", showLine(l), want+i+1, plural(len(p.lines), "line"))
+			return errorf("its lines are not in the file: the patch has %s as line %d, the file has %s", showLine(l), want+i+1, plural(len(p.lines), "line"))
 		}
 		if have := p.lines[want+i]; strings.TrimRight(have, "\r\n") != strings.TrimRight(l, "\r\n") {
-			return fmt.Errorf("its lines are not in the file: line %d is %s, the patch has %s", want+i+1, showLine(have), showLine(l))
+			return errorf("its lines are not in the file: line %d is %s, the patch has %s", want+i+1, showLine(have), showLine(l))
 		}
 	}
-	return fmt.Errorf("its lines are not in the file from line %d on", want+1)
+	return errorf("its lines are not in the file from line %d on", want+1)
 }
 
 // write adds what the hunk leaves in the place of its old lines. An exact one is written as it is.

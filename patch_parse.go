@@ -3,8 +3,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -51,23 +49,23 @@ type patchReader struct {
 // parsePatch reads a whole patch. strip is how many leading folders to take off the names; -1 takes off the a/ and b/ of git, and nothing else.
 func parsePatch(text string, strip int) ([]patchFile, error) {
 	if len(text) > patchMaxBytes {
-		return nil, fmt.Errorf("the patch has %d bytes, at most %d", len(text), patchMaxBytes)
+		return nil, errorf("the patch has %d bytes, at most %d", len(text), patchMaxBytes)
 	}
 	r := patchReader{lines: splitLines(text), strip: strip}
 	for r.at < len(r.lines) {
 		if err := r.next(); err != nil {
-			return nil, fmt.Errorf("patch line %d: %w", r.at+1, err)
+			return nil, errorf("patch line %d: %w", r.at+1, err)
 		}
 		if len(r.files) > patchMaxFiles {
-			return nil, fmt.Errorf("the patch changes more than %d files", patchMaxFiles)
+			return nil, errorf("the patch changes more than %d files", patchMaxFiles)
 		}
 	}
 	if len(r.files) == 0 {
-		return nil, errors.New("there is no change in the patch: it needs lines --- FILE, +++ FILE and @@ -1,2 +1,2 @@")
+		return nil, newError("there is no change in the patch: it needs lines --- FILE, +++ FILE and @@ -1,2 +1,2 @@")
 	}
 	for i := range r.files {
 		if err := r.files[i].settle(strip); err != nil {
-			return nil, fmt.Errorf("patch line %d: %w", r.files[i].Line, err)
+			return nil, errorf("patch line %d: %w", r.files[i].Line, err)
 		}
 	}
 	return r.files, nil
@@ -95,9 +93,9 @@ func (r *patchReader) next() error {
 	case strings.HasPrefix(line, "@@ "):
 		return r.hunk()
 	case strings.HasPrefix(line, "GIT binary patch"), strings.HasPrefix(line, "Binary files ") && strings.HasSuffix(line, " differ"):
-		return errors.New("it changes a binary file, which cannot be patched as text")
+		return newError("it changes a binary file, which cannot be patched as text")
 	case strings.HasPrefix(line, "@@@ "):
-		return errors.New("it is the combined diff of a merge, which cannot be applied")
+		return newError("it is the combined diff of a merge, which cannot be applied")
 	}
 	r.at++
 	return nil
@@ -118,7 +116,7 @@ func (r *patchReader) gitHeader(names string) error {
 		}
 		mode := strings.HasSuffix(key, "mode ")
 		if kind := value[:min(3, len(value))]; mode && kind != "100" {
-			return fmt.Errorf("it is about no regular file (mode %s)", clip(visibleLine(value), 20))
+			return errorf("it is about no regular file (mode %s)", clip(visibleLine(value), 20))
 		}
 		name, err := patchName(value)
 		switch {
@@ -186,7 +184,7 @@ func (r *patchReader) names() error {
 		r.at++
 	}
 	if !strings.HasPrefix(r.line(r.at), "@@ ") {
-		return errors.New("behind --- and +++ a hunk has to follow: @@ -1,2 +1,2 @@")
+		return newError("behind --- and +++ a hunk has to follow: @@ -1,2 +1,2 @@")
 	}
 	return nil
 }
@@ -194,15 +192,15 @@ func (r *patchReader) names() error {
 // hunk reads a hunk by the counts of its header, so that no line of a file can be taken for a header.
 func (r *patchReader) hunk() error {
 	if len(r.files) == 0 {
-		return errors.New("a hunk before any --- FILE and +++ FILE")
+		return newError("a hunk before any --- FILE and +++ FILE")
 	}
 	f := &r.files[len(r.files)-1]
 	if f.oldRaw == "" && f.newRaw == "" {
-		return errors.New("a hunk, and no --- FILE and +++ FILE before it")
+		return newError("a hunk, and no --- FILE and +++ FILE before it")
 	}
 	m := regexp.MustCompile(`^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@`).FindStringSubmatch(r.line(r.at))
 	if m == nil {
-		return fmt.Errorf("not a hunk header: %s; it reads @@ -LINE,COUNT +LINE,COUNT @@", quoteClip(r.line(r.at)))
+		return errorf("not a hunk header: %s; it reads @@ -LINE,COUNT +LINE,COUNT @@", quoteClip(r.line(r.at)))
 	}
 	number := func(s string) int {
 		n, err := strconv.Atoi(s)
@@ -215,7 +213,7 @@ func (r *patchReader) hunk() error {
 	start, olds, news := r.at, 0, 0
 	for r.at++; olds < h.OldLines || news < h.NewLines; r.at++ {
 		if r.at >= len(r.lines) {
-			return fmt.Errorf("the patch ends inside the hunk of line %d: its header says %d old and %d new lines, there are %d and %d", start+1, h.OldLines, h.NewLines, olds, news)
+			return errorf("the patch ends inside the hunk of line %d: its header says %d old and %d new lines, there are %d and %d", start+1, h.OldLines, h.NewLines, olds, news)
 		}
 		l := patchLine{' ', r.lines[r.at]}
 		if strings.Trim(l.Text, "\r\n") != "" { // an empty line is an empty line of the file whose blank was lost on the way
@@ -226,7 +224,7 @@ func (r *patchReader) hunk() error {
 			h.cutEnd()
 			continue
 		case l.Op != ' ' && l.Op != '-' && l.Op != '+':
-			return fmt.Errorf("a line of a hunk begins with a blank, - or +, not %s; the header of line %d says %d old and %d new lines, so far there are %d and %d",
+			return errorf("a line of a hunk begins with a blank, - or +, not %s; the header of line %d says %d old and %d new lines, so far there are %d and %d",
 				quoteClip(string(l.Op)), start+1, h.OldLines, h.NewLines, olds, news)
 		}
 		olds, news = olds+btoi(l.Op != '+'), news+btoi(l.Op != '-')
@@ -234,14 +232,14 @@ func (r *patchReader) hunk() error {
 	}
 	if olds != h.OldLines || news != h.NewLines {
 		r.at--
-		return fmt.Errorf("the header of line %d says %d old and %d new lines, the hunk has %d and %d or more", start+1, h.OldLines, h.NewLines, olds, news)
+		return errorf("the header of line %d says %d old and %d new lines, the hunk has %d and %d or more", start+1, h.OldLines, h.NewLines, olds, news)
 	}
 	if strings.HasPrefix(r.line(r.at), `\`) {
 		h.cutEnd()
 		r.at++
 	}
 	if c := r.line(r.at); c != "" && c != "--" && c != "-- " && strings.ContainsRune(" +-", rune(c[0])) && !strings.HasPrefix(c, "--- ") {
-		return fmt.Errorf("more lines than the header of line %d says: %d old and %d new", start+1, h.OldLines, h.NewLines)
+		return errorf("more lines than the header of line %d says: %d old and %d new", start+1, h.OldLines, h.NewLines)
 	}
 	f.Hunks = append(f.Hunks, h)
 	return nil
@@ -261,7 +259,7 @@ func patchName(s string) (string, error) {
 	}
 	inner, ok := strings.CutSuffix(strings.TrimRight(s, "\t")[1:], `"`)
 	if !ok {
-		return "", fmt.Errorf("name %s: the quote is not closed", quoteClip(s))
+		return "", errorf("name %s: the quote is not closed", quoteClip(s))
 	}
 	var b textBuilder
 	for i := 0; i < len(inner); i++ {
@@ -277,11 +275,11 @@ func patchName(s string) (string, error) {
 			}
 		}
 		if i+3 > len(inner) {
-			return "", fmt.Errorf("name %s: a broken escape", quoteClip(s))
+			return "", errorf("name %s: a broken escape", quoteClip(s))
 		}
 		n, err := strconv.ParseUint(inner[i:i+3], 8, 8)
 		if err != nil {
-			return "", fmt.Errorf("name %s: a broken escape", quoteClip(s))
+			return "", errorf("name %s: a broken escape", quoteClip(s))
 		}
 		b.WriteByte(byte(n))
 		i += 2
@@ -324,11 +322,11 @@ func (f *patchFile) settle(strip int) error {
 	}
 	switch {
 	case f.Old == "" && f.New == "":
-		return errors.New("it names no file")
+		return newError("it names no file")
 	case (f.Rename || f.Copy) && (f.Old == "" || f.New == "" || f.Old == f.New):
-		return errors.New("a rename or copy needs two names")
+		return newError("a rename or copy needs two names")
 	case len(f.Hunks) == 0 && !f.Rename && !f.Copy && !f.create && !f.deleted && len(f.Notes) == 0:
-		return errors.New("no change follows this header")
+		return newError("no change follows this header")
 	}
 	return nil
 }
@@ -343,12 +341,12 @@ func stripName(name string, n int) (string, error) {
 	for range n {
 		_, after, ok := strings.Cut(rest, "/")
 		if !ok || after == "" {
-			return "", fmt.Errorf("name %s has fewer than %s to strip", quoteClip(name), plural(n, "folder"))
+			return "", errorf("name %s has fewer than %s to strip", quoteClip(name), plural(n, "folder"))
 		}
 		rest = strings.TrimLeft(after, "/")
 	}
 	if rest == "" {
-		return "", errors.New("an empty name")
+		return "", newError("an empty name")
 	}
 	return rest, nil
 }

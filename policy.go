@@ -509,7 +509,7 @@ func (p *policy) ask(ctx context.Context, r policyRequest, refuse decision) (dec
 	c.Asker = p.redact(askerOf(ctx).Name)
 	answer, err := p.cfg.Prompter.confirm(ctx, c)
 	if err != nil {
-		return decision{Rule: ruleRefused, Reason: "there was no answer"}, fmt.Errorf("ask about %s: %w", r.Tool, err)
+		return decision{Rule: ruleRefused, Reason: "there was no answer"}, errorf("ask about %s: %w", r.Tool, err)
 	}
 	if !slices.ContainsFunc(c.Choices, func(ch consentChoice) bool { return ch.Key == answer.Key }) {
 		return decision{Rule: ruleRefused, Reason: "the answer was none of those offered"}, nil

@@ -257,7 +257,7 @@ func argumentLines(args json.RawMessage) ([]consentLine, error) {
 	}
 	members, err := jsonObject(args)
 	if err != nil {
-		return nil, fmt.Errorf("arguments: %w", err)
+		return nil, errorf("arguments: %w", err)
 	}
 	var lines []consentLine
 	for _, m := range members {
@@ -267,7 +267,7 @@ func argumentLines(args json.RawMessage) ([]consentLine, error) {
 		} else {
 			var b bytes.Buffer
 			if err := json.Indent(&b, m.Value, "", "  "); err != nil {
-				return nil, fmt.Errorf("arguments: %w", err)
+				return nil, errorf("arguments: %w", err)
 			}
 			line.Text = b.String()
 		}

@@ -53,16 +53,16 @@ func parseMode(s string, serve bool) (approvalMode, error) {
 	case m.rank() >= 0:
 		return m, nil
 	case s == "workspace-write" && serve:
-		return "", errors.New("permission mode workspace-write: it depends on a bound plan, which MCP clients cannot provide; use read-only, prompt, allow or danger-full-access")
+		return "", newError("permission mode workspace-write: it depends on a bound plan, which MCP clients cannot provide; use read-only, prompt, allow or danger-full-access")
 	}
-	return "", fmt.Errorf("permission mode %q: use read-only, prompt, allow or danger-full-access", clip(visibleLine(s), 40))
+	return "", errorf("permission mode %q: use read-only, prompt, allow or danger-full-access", clip(visibleLine(s), 40))
 }
 
 // checkScoped checks an --approve-scoped value, TOOL:SHA256 with the digest in lower-case hex.
 func checkScoped(s string) error {
 	i := strings.LastIndexByte(s, ':')
 	if i <= 0 || !isSHA256(s[i+1:]) {
-		return fmt.Errorf("%q is not TOOL:SHA256 (64 lower-case hex digits)", clip(visibleLine(s), 120))
+		return errorf("%q is not TOOL:SHA256 (64 lower-case hex digits)", clip(visibleLine(s), 120))
 	}
 	return nil
 }
@@ -244,7 +244,7 @@ func (l *rateLimiter) take(tool string) error {
 		return nil
 	}
 	if limit.Calls == 0 {
-		return fmt.Errorf("rate limit: %s may not be called here", tool)
+		return errorf("rate limit: %s may not be called here", tool)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -256,7 +256,7 @@ func (l *rateLimiter) take(tool string) error {
 	if len(taken) >= limit.Calls {
 		l.taken[tool] = taken
 		wait := window - now.Sub(taken[0])
-		return fmt.Errorf("rate limit: %s may be called %d times in %v; again in %v", tool, limit.Calls, window, wait.Round(time.Millisecond))
+		return errorf("rate limit: %s may be called %d times in %v; again in %v", tool, limit.Calls, window, wait.Round(time.Millisecond))
 	}
 	l.taken[tool] = append(taken, now)
 	return nil
@@ -284,7 +284,7 @@ func loadWorkspacePolicy(dir string, trusted func(sha256 string) bool) (workspac
 			err = parse(b, trusted != nil && trusted(sha256Hex(b)), &w)
 		}
 		if err != nil {
-			return workspacePolicy{}, fmt.Errorf("policy file %s: %w", file, err)
+			return workspacePolicy{}, errorf("policy file %s: %w", file, err)
 		}
 	}
 	for i, note := range w.Notes {
@@ -310,11 +310,11 @@ func readPolicyFile(dir, name string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !folder.IsDir():
-		return nil, errors.New("its folder is a symbolic link")
+		return nil, newError("its folder is a symbolic link")
 	case !info.Mode().IsRegular():
-		return nil, errors.New("it is a symbolic link or no regular file")
+		return nil, newError("it is a symbolic link or no regular file")
 	case runtime.GOOS != "windows" && (info.Mode().Perm()|folder.Mode().Perm())&0o002 != 0:
-		return nil, errors.New("it or its folder is writable by everybody; run chmod o-w on it")
+		return nil, newError("it or its folder is writable by everybody; run chmod o-w on it")
 	}
 	f, err := os.Open(file)
 	if err != nil {
@@ -322,11 +322,11 @@ func readPolicyFile(dir, name string) ([]byte, error) {
 	}
 	defer f.Close()
 	if open, err := f.Stat(); err != nil || !os.SameFile(open, info) {
-		return nil, joinErrors(errors.New("it was replaced while it was read"), err)
+		return nil, joinErrors(newError("it was replaced while it was read"), err)
 	}
 	b, err := io.ReadAll(io.LimitReader(f, policyFileMax+1))
 	if err == nil && len(b) > policyFileMax {
-		err = fmt.Errorf("it has more than %d bytes", policyFileMax)
+		err = errorf("it has more than %d bytes", policyFileMax)
 	}
 	if b == nil {
 		b = []byte{}
@@ -344,24 +344,24 @@ func parseApprovals(b []byte, trusted bool, w *workspacePolicy) error {
 		return err
 	}
 	if file.Version != 1 {
-		return fmt.Errorf("version %d is not known", file.Version)
+		return errorf("version %d is not known", file.Version)
 	}
 	if len(file.Presets) > policyPresetMax {
-		return fmt.Errorf("it has more than %d presets", policyPresetMax)
+		return errorf("it has more than %d presets", policyPresetMax)
 	}
 	ids, passed := map[string]bool{}, 0
 	for i, ps := range file.Presets {
 		switch {
 		case ps.ID == "" || ids[ps.ID]:
-			return fmt.Errorf("preset %d: it needs an id of its own", i+1)
+			return errorf("preset %d: it needs an id of its own", i+1)
 		case ps.Effect != "allow" && ps.Effect != "deny":
-			return fmt.Errorf("preset %s: effect %q is neither allow nor deny", clip(visibleLine(ps.ID), 40), clip(visibleLine(ps.Effect), 40))
+			return errorf("preset %s: effect %q is neither allow nor deny", clip(visibleLine(ps.ID), 40), clip(visibleLine(ps.Effect), 40))
 		case ps.Tool == "":
-			return fmt.Errorf("preset %s: it names no tool", clip(visibleLine(ps.ID), 40))
+			return errorf("preset %s: it names no tool", clip(visibleLine(ps.ID), 40))
 		case ps.Pin != "" && !isSHA256(ps.Pin):
-			return fmt.Errorf("preset %s: its pin is not a SHA-256", clip(visibleLine(ps.ID), 40))
+			return errorf("preset %s: its pin is not a SHA-256", clip(visibleLine(ps.ID), 40))
 		case ps.Command != "" && len(strings.Fields(ps.Command)) == 0:
-			return fmt.Errorf("preset %s: its command is empty", clip(visibleLine(ps.ID), 40))
+			return errorf("preset %s: its command is empty", clip(visibleLine(ps.ID), 40))
 		}
 		ids[ps.ID] = true
 		if ps.Effect == "allow" && !trusted {
@@ -400,11 +400,11 @@ func parseConfigFile(b []byte, trusted bool, w *workspacePolicy) error {
 		return err
 	}
 	if file.Version != 1 {
-		return fmt.Errorf("version %d is not known", file.Version)
+		return errorf("version %d is not known", file.Version)
 	}
 	for tool, limit := range file.Rates {
 		if limit.Calls < 0 || limit.Calls > policyRateMax || !(limit.PerS > 0 && limit.PerS <= 1e7) {
-			return fmt.Errorf("rate limit of %s: calls from 0 to %d in per_s seconds, more than none", clip(visibleLine(tool), 80), policyRateMax)
+			return errorf("rate limit of %s: calls from 0 to %d in per_s seconds, more than none", clip(visibleLine(tool), 80), policyRateMax)
 		}
 	}
 	w.Rates = file.Rates

@@ -56,7 +56,7 @@ func readPolicyState(dir, name string, parse func([]byte, bool, *workspacePolicy
 		err = joinErrors(parse(b, true, &all), parse(b, false, &safe))
 	}
 	if err != nil {
-		return f, fmt.Errorf("policy file %s: %w", f.Path, err)
+		return f, errorf("policy file %s: %w", f.Path, err)
 	}
 	f.Text, f.Hash, f.Presets = b, sha256Hex(b), all.Presets
 	f.Known, f.Trust = len(safe.Notes) == 0 || trusted(f.Hash), all.Trust
@@ -156,7 +156,7 @@ func (w *presetWatch) fresh() (presets []preset, changed bool, err error) {
 		err = parseApprovals(text, w.trusted(sha256Hex(text)), &ws)
 	}
 	if err != nil {
-		err = fmt.Errorf("policy file %s: %w", filepath.Join(w.dir, approvalsName), err)
+		err = errorf("policy file %s: %w", filepath.Join(w.dir, approvalsName), err)
 	}
 	for _, note := range ws.Notes {
 		w.note(note)
@@ -178,7 +178,7 @@ func confirmFile(ctx context.Context, v *vault, f policyFile) error {
 	return v.changeTrusted(ctx, f.Path, func(func(string) bool) (trustedChange, error) {
 		b, err := readPolicyFile(filepath.Dir(f.Path), filepath.Base(f.Path))
 		if err == nil && sha256Hex(b) != f.Hash {
-			err = errors.New("it changed while it was shown")
+			err = newError("it changed while it was shown")
 		}
 		return trustedChange{Was: f.Hash, Now: f.Hash, Text: string(f.Text), Trust: true}, err
 	})
@@ -230,9 +230,9 @@ func makePolicyFolder(dir string) error {
 	case err != nil:
 		return bareError(err)
 	case !info.IsDir():
-		return fmt.Errorf("%s is a symbolic link or no folder", visibleLine(dir))
+		return errorf("%s is a symbolic link or no folder", visibleLine(dir))
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0:
-		return fmt.Errorf("%s is writable by everybody; run chmod o-w on it", visibleLine(dir))
+		return errorf("%s is writable by everybody; run chmod o-w on it", visibleLine(dir))
 	}
 	return syncFolder(filepath.Dir(dir))
 }
@@ -256,7 +256,7 @@ func addPresets(now time.Time, add []preset, added *[]preset) func([]preset) ([]
 			have, *added = append(have, ps), append(*added, ps)
 		}
 		if len(have) > policyPresetMax {
-			return nil, fmt.Errorf("it would have more than %d presets; tai approval revoke ID removes one", policyPresetMax)
+			return nil, errorf("it would have more than %d presets; tai approval revoke ID removes one", policyPresetMax)
 		}
 		return have, nil
 	}

@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -121,7 +120,7 @@ func parseTrust(b []byte, confirmed bool) (rules *trustRules, passed int, err er
 		return nil, 0, err
 	}
 	if file.Version != 1 {
-		return nil, 0, fmt.Errorf("version %d is not known", file.Version)
+		return nil, 0, errorf("version %d is not known", file.Version)
 	}
 	rules = &trustRules{Servers: file.Servers, Confirmed: confirmed}
 	patterns := 0
@@ -129,11 +128,11 @@ func parseTrust(b []byte, confirmed bool) (rules *trustRules, passed int, err er
 		e := file.Servers[name]
 		switch {
 		case name == "":
-			return nil, 0, errors.New("a server has no name")
+			return nil, 0, newError("a server has no name")
 		case slices.Contains(e.Allow, "") || slices.Contains(e.Deny, ""):
-			return nil, 0, fmt.Errorf("server %s: a tool has no name", trustShown(name))
+			return nil, 0, errorf("server %s: a tool has no name", trustShown(name))
 		case len(e.Note) > trustNoteMax:
-			return nil, 0, fmt.Errorf("server %s: its note has more than %d bytes", trustShown(name), trustNoteMax)
+			return nil, 0, errorf("server %s: its note has more than %d bytes", trustShown(name), trustNoteMax)
 		}
 		patterns += len(e.Allow) + len(e.Deny)
 		if len(e.Allow) > 0 && !confirmed {
@@ -141,7 +140,7 @@ func parseTrust(b []byte, confirmed bool) (rules *trustRules, passed int, err er
 		}
 	}
 	if patterns > trustPatternMax {
-		return nil, 0, fmt.Errorf("it has more than %d tools", trustPatternMax)
+		return nil, 0, errorf("it has more than %d tools", trustPatternMax)
 	}
 	return rules, passed, nil
 }
@@ -168,7 +167,7 @@ func policyText(file any) ([]byte, error) {
 		return nil, err
 	}
 	if b.Len() > policyFileMax {
-		return nil, fmt.Errorf("it would have more than %d bytes", policyFileMax)
+		return nil, errorf("it would have more than %d bytes", policyFileMax)
 	}
 	return b.Bytes(), nil
 }

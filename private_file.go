@@ -71,7 +71,7 @@ func privateBytes(f *os.File, path string, limit int64, goos string) ([]byte, er
 	}
 	b, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(b)) > limit {
-		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("%w: at most %d are taken", errTooLarge, limit)}
+		err = &fs.PathError{Op: "read", Path: path, Err: errorf("%w: at most %d are taken", errTooLarge, limit)}
 	}
 	return b, err
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
@@ -112,9 +111,9 @@ func (m *procManager) start(s procSpec) (*proc, error) {
 	}
 	switch {
 	case m.closed:
-		return nil, errors.New("tai is ending")
+		return nil, newError("tai is ending")
 	case running >= procMax:
-		return nil, fmt.Errorf("%d background commands are running, at most %d may", running, procMax)
+		return nil, errorf("%d background commands are running, at most %d may", running, procMax)
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -269,7 +268,7 @@ func (p *proc) stop(hurry <-chan struct{}, grace time.Duration) error {
 	}
 	err = joinErrors(err, killGroup(p.pid))
 	if !waitFor(procDrain+procKillTime, p.done) {
-		return joinErrors(fmt.Errorf("process %d is still there", p.pid), err)
+		return joinErrors(errorf("process %d is still there", p.pid), err)
 	}
 	return nil
 }
@@ -279,7 +278,7 @@ func (p *proc) write(ctx context.Context, text string, within time.Duration) (n 
 	select {
 	case p.writing <- struct{}{}:
 	default:
-		return 0, errors.New("another write to it is under way")
+		return 0, newError("another write to it is under way")
 	}
 	if p.stdin.SetWriteDeadline(time.Now().Add(within)) == nil {
 		defer func() { <-p.writing }()
@@ -320,7 +319,7 @@ func (m *procManager) close() error {
 	}
 	wg.Wait()
 	if err := joinErrors(errs...); err != nil {
-		return fmt.Errorf("end background commands: %w", err)
+		return errorf("end background commands: %w", err)
 	}
 	return nil
 }

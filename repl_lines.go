@@ -135,7 +135,7 @@ func (l *replLines) burst(ctx context.Context, text, prompt string) (string, err
 		more, err := inputReady(l.console.in, replBurstWait)
 		switch {
 		case err != nil:
-			return "", fmt.Errorf("read the terminal: %w", err)
+			return "", errorf("read the terminal: %w", err)
 		case !more && (asked || !strings.Contains(text, "\n")):
 			return text, nil
 		case !more:

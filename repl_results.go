@@ -79,7 +79,7 @@ func (l *resultLog) readBack(rows []storedMessage) error {
 		}
 		m, err := fromStored(row)
 		if err != nil {
-			return fmt.Errorf("message %d: %w", row.Seq, err)
+			return errorf("message %d: %w", row.Seq, err)
 		}
 		for _, c := range m.Calls {
 			calls[c.ID] = c

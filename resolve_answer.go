@@ -4,7 +4,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,19 +53,19 @@ Rules:
 // resolveAnswer takes the one entry out of the sub-agent's answer; want is the name that the entry may carry, "" for any. Everything but one fenced entry in the form of the brief is an error.
 func resolveAnswer(answer, want, fallback, goos string) (serverEntry, error) {
 	if len(answer) > resolveAnswerMax {
-		return serverEntry{}, fmt.Errorf("the answer has %d bytes, at most %d are read", len(answer), resolveAnswerMax)
+		return serverEntry{}, errorf("the answer has %d bytes, at most %d are read", len(answer), resolveAnswerMax)
 	}
 	blocks := fencedBlocks(answer)
 	if len(blocks) != 1 {
-		return serverEntry{}, fmt.Errorf("the answer has %s where exactly one was asked for", plural(len(blocks), "fenced block"))
+		return serverEntry{}, errorf("the answer has %s where exactly one was asked for", plural(len(blocks), "fenced block"))
 	}
 	text := []byte(strings.TrimSpace(blocks[0].text))
 	if err := checkJSON(text); err != nil {
-		return serverEntry{}, fmt.Errorf("the fenced block is no JSON: %w", err)
+		return serverEntry{}, errorf("the fenced block is no JSON: %w", err)
 	}
 	members, err := jsonObject(text)
 	if err != nil {
-		return serverEntry{}, errors.New("the fenced block is no JSON object")
+		return serverEntry{}, newError("the fenced block is no JSON object")
 	}
 	var e struct {
 		Command, URL, Name, Error, Evidence string
@@ -76,23 +75,23 @@ func resolveAnswer(answer, want, fallback, goos string) (serverEntry, error) {
 	allowed := []string{"command", "args", "env", "url", "headers", "name", "error", "evidence"}
 	for _, m := range members {
 		if !slices.Contains(allowed, m.Key) {
-			return serverEntry{}, fmt.Errorf("the entry has the member %s, which was not asked for", confQuote(m.Key))
+			return serverEntry{}, errorf("the entry has the member %s, which was not asked for", confQuote(m.Key))
 		}
 	}
 	if err := json.Unmarshal(text, &e); err != nil {
-		return serverEntry{}, errors.New("a member of the entry is not of the kind that was asked for")
+		return serverEntry{}, newError("a member of the entry is not of the kind that was asked for")
 	}
 	switch {
 	case e.Error != "" && e.Command == "" && e.URL == "":
-		return serverEntry{}, fmt.Errorf("the agent found no way: %s (evidence: %s)", confClip(e.Error, 400), confClip(e.Evidence, 400))
+		return serverEntry{}, errorf("the agent found no way: %s (evidence: %s)", confClip(e.Error, 400), confClip(e.Evidence, 400))
 	case e.Error != "" || e.Evidence != "":
-		return serverEntry{}, errors.New("the answer holds an entry and an error at once")
+		return serverEntry{}, newError("the answer holds an entry and an error at once")
 	case (e.Command == "") == (e.URL == ""):
-		return serverEntry{}, errors.New("the entry has to have either command or url")
+		return serverEntry{}, newError("the entry has to have either command or url")
 	case e.Command != "" && e.Headers != nil, e.URL != "" && (e.Args != nil || e.Env != nil):
-		return serverEntry{}, errors.New("the entry mixes members of a command and of an address")
+		return serverEntry{}, newError("the entry mixes members of a command and of an address")
 	case e.Name != "" && want != "" && e.Name != want:
-		return serverEntry{}, fmt.Errorf("the entry calls itself %s, asked for was %s", confQuote(e.Name), confQuote(want))
+		return serverEntry{}, errorf("the entry calls itself %s, asked for was %s", confQuote(e.Name), confQuote(want))
 	}
 	if err := plainCommand(e.Command, e.Args); err != nil {
 		return serverEntry{}, err
@@ -102,10 +101,10 @@ func resolveAnswer(answer, want, fallback, goos string) (serverEntry, error) {
 		return serverEntry{}, err
 	}
 	if len(list) != 1 {
-		return serverEntry{}, errors.New("the entry gives more than one server")
+		return serverEntry{}, newError("the entry gives more than one server")
 	}
 	if why := needsCopy(&list[0].serverEntry); why != "" {
-		return serverEntry{}, errors.New(entryText(&list[0].serverEntry) + " " + why)
+		return serverEntry{}, newError(entryText(&list[0].serverEntry) + " " + why)
 	}
 	return list[0].serverEntry, nil
 }
@@ -116,14 +115,14 @@ func plainCommand(command string, args []string) error {
 		return nil
 	}
 	if strings.ContainsAny(command, "/\\ \t\r\n;|&<>()$`'\"*?~#!{}[]%") {
-		return fmt.Errorf("the command %s is not the plain name of a program", confQuote(command))
+		return errorf("the command %s is not the plain name of a program", confQuote(command))
 	}
 	if found := dangerousArgv(append([]string{command}, args...)); len(found) > 0 {
-		return fmt.Errorf("the command is dangerous: %s", strings.Join(found, "; "))
+		return errorf("the command is dangerous: %s", strings.Join(found, "; "))
 	}
 	for _, a := range args {
 		if sign := hasShellSign([]string{a}); sign != "" || containsAny(a, "$(", "`", ";", "|", "&&", "\n", "\r", "\x00") {
-			return fmt.Errorf("the argument %s holds signs of a shell, and there is none", confQuote(a))
+			return errorf("the argument %s holds signs of a shell, and there is none", confQuote(a))
 		}
 	}
 	return nil

@@ -4,7 +4,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -268,9 +267,9 @@ func packageEntry(text, fallback, goos string) ([]*repoEntry, error) {
 	_ = json.Unmarshal([]byte(text), &p) // what it cannot read, configEntries explains
 	switch {
 	case p.Private:
-		return nil, errors.New("the package is private, so that it is in no registry")
+		return nil, newError("the package is private, so that it is in no registry")
 	case p.Workspaces != nil && p.Bin == nil:
-		return nil, errors.New("it holds only workspaces; name the folder of one: https://github.com/OWNER/REPOSITORY/tree/BRANCH/FOLDER")
+		return nil, newError("it holds only workspaces; name the folder of one: https://github.com/OWNER/REPOSITORY/tree/BRANCH/FOLDER")
 	}
 	list, err := configEntries(text, fallback, goos)
 	if err == nil && len(list) > 0 && !containsAny(strings.ToLower(text), "mcp", "model context protocol", "modelcontextprotocol") {

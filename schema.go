@@ -4,7 +4,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"net/url"
@@ -80,7 +79,7 @@ type schemaDependency struct {
 func schemaDialect(raw json.RawMessage) error {
 	members, err := jsonObject(raw)
 	if err != nil {
-		return fmt.Errorf("schema: %w", err)
+		return errorf("schema: %w", err)
 	}
 	for _, m := range members {
 		if m.Key == "$schema" {
@@ -94,7 +93,7 @@ func schemaDialect(raw json.RawMessage) error {
 func schemaDraftOf(raw json.RawMessage) (schemaDraft, error) {
 	uri, ok := jsonString(raw)
 	if !ok {
-		return 0, errors.New("schema: $schema is not a string")
+		return 0, newError("schema: $schema is not a string")
 	}
 	name := strings.TrimPrefix(strings.TrimPrefix(strings.TrimSuffix(uri, "#"), "https://"), "http://")
 	switch name {
@@ -105,7 +104,7 @@ func schemaDraftOf(raw json.RawMessage) (schemaDraft, error) {
 	case "json-schema.org/draft/2020-12/schema":
 		return schemaDraft2020, nil
 	}
-	return 0, fmt.Errorf("schema dialect %s is not known (draft-07, 2019-09 and 2020-12 are)", quoteClip(uri))
+	return 0, errorf("schema dialect %s is not known (draft-07, 2019-09 and 2020-12 are)", quoteClip(uri))
 }
 
 // compileSchema reads a schema. What it refuses: an unknown dialect, a keyword of the wrong form, a reference that is not
@@ -114,7 +113,7 @@ func schemaDraftOf(raw json.RawMessage) (schemaDraft, error) {
 func compileSchema(raw json.RawMessage) (*jsonSchema, error) {
 	root, err := parseSchemaValue(raw)
 	if err != nil {
-		return nil, fmt.Errorf("schema: %w", err)
+		return nil, errorf("schema: %w", err)
 	}
 	c := schemaCompiler{draft: schemaDraft2020, nodes: map[*schemaValue]*schemaNode{}, resources: map[string]*schemaResource{}, roots: map[*schemaValue]*schemaResource{}}
 	if dialect := root.member("$schema"); dialect != nil {
@@ -128,13 +127,13 @@ func compileSchema(raw json.RawMessage) (*jsonSchema, error) {
 	c.index(root, main)
 	node, err := c.compile(root, main)
 	if err != nil {
-		return nil, fmt.Errorf("schema: %w", err)
+		return nil, errorf("schema: %w", err)
 	}
 	for len(c.queue) > 0 {
 		p := c.queue[len(c.queue)-1]
 		c.queue = c.queue[:len(c.queue)-1]
 		if err := c.fill(p.node, p.v, p.res); err != nil {
-			return nil, fmt.Errorf("schema: behind a reference, %w", err)
+			return nil, errorf("schema: behind a reference, %w", err)
 		}
 	}
 	return &jsonSchema{root: node, draft: c.draft}, nil
@@ -212,7 +211,7 @@ func (c *schemaCompiler) fault(format string, args ...any) error {
 	if len(c.path) > 0 {
 		where = "#/" + strings.Join(c.path, "/")
 	}
-	return fmt.Errorf("at %s: %s", quoteClip(where), fmt.Sprintf(format, args...))
+	return errorf("at %s: %s", quoteClip(where), fmt.Sprintf(format, args...))
 }
 
 // compile reads the subschema v.

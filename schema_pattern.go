@@ -30,20 +30,20 @@ type schemaPattern struct {
 // compileSchemaPattern compiles a pattern; it is not anchored. One that RE2 cannot run is an error, never a match.
 func compileSchemaPattern(text string) (*schemaPattern, error) {
 	if len(text) > schemaPatternText {
-		return nil, fmt.Errorf("unsupported pattern: more than %d bytes", schemaPatternText)
+		return nil, errorf("unsupported pattern: more than %d bytes", schemaPatternText)
 	}
 	rewritten := re2Pattern(text)
 	tree, err := syntax.Parse(rewritten, syntax.Perl)
 	if err != nil {
-		return nil, fmt.Errorf("unsupported pattern %s", quoteClip(text))
+		return nil, errorf("unsupported pattern %s", quoteClip(text))
 	}
 	cost := patternCost(tree)
 	if cost > schemaPatternCost {
-		return nil, fmt.Errorf("unsupported pattern %s: too large", quoteClip(text))
+		return nil, errorf("unsupported pattern %s: too large", quoteClip(text))
 	}
 	re, err := regexp.Compile(rewritten)
 	if err != nil {
-		return nil, fmt.Errorf("unsupported pattern %s", quoteClip(text))
+		return nil, errorf("unsupported pattern %s", quoteClip(text))
 	}
 	return &schemaPattern{text: text, re: re, cost: cost}, nil
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
 )
 
@@ -40,7 +39,7 @@ func schemaPlaceOf(keyword string) (schemaPlace, bool) {
 func strictSchemaKeywords(raw json.RawMessage) error {
 	v, err := parseSchemaValue(raw)
 	if err != nil {
-		return fmt.Errorf("schema: %w", err)
+		return errorf("schema: %w", err)
 	}
 	return strictSchema(v, "#")
 }
@@ -53,7 +52,7 @@ func strictSchema(v *schemaValue, at string) error {
 		k := &v.items[i]
 		place, ok := schemaPlaceOf(k.name)
 		if !ok {
-			return fmt.Errorf("schema: unknown keyword %s at %s", quoteClip(k.name), quoteClip(at))
+			return errorf("schema: unknown keyword %s at %s", quoteClip(k.name), quoteClip(at))
 		}
 		below := at + "/" + k.name
 		switch place {

@@ -51,13 +51,13 @@ func checkStructured(outputSchema, structured json.RawMessage) error {
 	}
 	s, err := compileSchema(outputSchema)
 	if err != nil {
-		return fmt.Errorf("output %w", err)
+		return errorf("output %w", err)
 	}
 	if len(structured) == 0 {
-		return errors.New("structured content is missing, though the tool declares an output schema")
+		return newError("structured content is missing, though the tool declares an output schema")
 	}
 	if err := s.validate(structured); err != nil {
-		return fmt.Errorf("structured content does not fit the output schema: %w", err)
+		return errorf("structured content does not fit the output schema: %w", err)
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ type schemaRun struct {
 
 func (r *schemaRun) spend(n int) bool {
 	if r.steps -= n; r.steps < 0 && r.broken == nil {
-		r.broken = fmt.Errorf("checking against the schema takes more than %d steps", schemaMaxSteps)
+		r.broken = errorf("checking against the schema takes more than %d steps", schemaMaxSteps)
 	}
 	return r.broken == nil
 }
@@ -92,7 +92,7 @@ func (r *schemaRun) fault(format string, args ...any) error {
 	}
 	what := fmt.Sprintf(format, args...)
 	if len(r.path) == 0 {
-		return errors.New(what)
+		return newError(what)
 	}
 	var b strings.Builder
 	for i, step := range r.path {
@@ -103,7 +103,7 @@ func (r *schemaRun) fault(format string, args ...any) error {
 			break
 		}
 	}
-	return fmt.Errorf("property %q: %s", clip(visibleKey(b.String()), schemaPathText), what)
+	return errorf("property %q: %s", clip(visibleKey(b.String()), schemaPathText), what)
 }
 
 // schemaSeen collects which members and items of one value the subschemas have looked at (unevaluated…).
@@ -156,7 +156,7 @@ func (r *schemaRun) eval(n *schemaNode, v *schemaValue, seen *schemaSeen) error 
 		return r.broken
 	}
 	if r.frames++; r.frames > schemaMaxFrames {
-		r.broken = fmt.Errorf("the schema nests deeper than %d levels", schemaMaxFrames)
+		r.broken = errorf("the schema nests deeper than %d levels", schemaMaxFrames)
 		return r.broken
 	}
 	err := r.hold(n, v, seen)
@@ -476,7 +476,7 @@ func (r *schemaRun) property(n *schemaNode, m *schemaValue, seen *schemaSeen) er
 func (r *schemaRun) combine(n *schemaNode, v *schemaValue, seen *schemaSeen) error {
 	if n.ref != nil {
 		if r.refs++; r.refs > schemaMaxRefs {
-			r.broken = fmt.Errorf("more than %d references of the schema follow one another", schemaMaxRefs)
+			r.broken = errorf("more than %d references of the schema follow one another", schemaMaxRefs)
 			return r.broken
 		}
 		err := r.eval(n.ref, v, seen)

@@ -61,7 +61,7 @@ func readSchemaValue(p *jsonScan, left *int) (schemaValue, bool, error) {
 		return v, false, nil
 	}
 	if *left--; *left < 0 {
-		return v, false, fmt.Errorf("more than %d values", schemaMaxValues)
+		return v, false, errorf("more than %d values", schemaMaxValues)
 	}
 	start := p.i
 	switch p.b[p.i] {
@@ -84,7 +84,7 @@ func readSchemaValue(p *jsonScan, left *int) (schemaValue, bool, error) {
 		default:
 			v.kind = schemaNumber
 			if i := strings.IndexAny(string(raw), "eE"); i >= 0 && len(strings.TrimLeft(string(raw[i+1:]), "+-0")) > schemaMaxExponent {
-				return v, false, fmt.Errorf("number %s has too large an exponent", clip(string(raw), 40))
+				return v, false, errorf("number %s has too large an exponent", clip(string(raw), 40))
 			}
 		}
 	}

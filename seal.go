@@ -97,7 +97,7 @@ func (s *sealer) open(value []byte, table, column string, row ...string) ([]byte
 		}
 	}
 	if marked || s.aead != nil {
-		return nil, fmt.Errorf("column %s of %s %q: %w", column, table, strings.TrimPrefix(strings.Join(row, "/"), "/"), errSealBroken)
+		return nil, errorf("column %s of %s %q: %w", column, table, strings.TrimPrefix(strings.Join(row, "/"), "/"), errSealBroken)
 	}
 	if len(value) > 0 && value[0] == sealPlain {
 		value = value[1:]

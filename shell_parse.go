@@ -3,8 +3,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 )
 
@@ -48,9 +46,9 @@ type shellParser struct {
 func (p *shellParser) check() error {
 	switch {
 	case len(p.s) > shellCommandMax:
-		return fmt.Errorf("it has more than %d bytes", shellCommandMax)
+		return errorf("it has more than %d bytes", shellCommandMax)
 	case strings.IndexByte(p.s, 0) >= 0:
-		return errors.New("it holds a zero byte")
+		return newError("it holds a zero byte")
 	}
 	for i := 1; i < len(p.s); i++ {
 		if p.s[i-1] >= 0x80 && (p.s[i] == '\\' || p.s[i] == '|') { // bash takes both for one character where the locale is GBK, Big5 or Shift JIS
@@ -98,7 +96,7 @@ func (p *shellParser) flush(st *shellState, end string) {
 // list reads commands and operators up to the end byte: ')' inside a subshell or substitution, 0 for the whole line.
 func (p *shellParser) list(end byte, depth int) error {
 	if depth > shellDepthMax {
-		return errors.New("it is nested too deep")
+		return newError("it is nested too deep")
 	}
 	defer func(outer int) { p.depth = outer }(p.depth)
 	p.depth = depth
@@ -110,11 +108,11 @@ func (p *shellParser) list(end byte, depth int) error {
 	}
 	switch {
 	case end != 0 && p.i >= len(p.s):
-		return errors.New("a parenthesis is not closed")
+		return newError("a parenthesis is not closed")
 	case st.need && st.empty():
-		return errors.New("an operator stands at the end")
+		return newError("an operator stands at the end")
 	case p.i >= len(p.s) && len(p.heredocs) > 0:
-		return errors.New("a here-document does not end")
+		return newError("a here-document does not end")
 	case end != 0:
 		p.i++
 	}
@@ -143,21 +141,21 @@ func (p *shellParser) step(st *shellState) error {
 		return p.redirect()
 	case c == ';' || c == '&' || c == '|':
 		if st.empty() {
-			return fmt.Errorf("nothing stands before %q", c)
+			return errorf("nothing stands before %q", c)
 		}
 		start := p.i
 		st.need = p.operator()
 		p.flush(st, p.s[start:p.i])
 	case c == '(':
 		if !st.empty() {
-			return errors.New("a parenthesis stands inside a command")
+			return newError("a parenthesis stands inside a command")
 		}
 		p.mark("a subshell")
 		st.grouped = true
 		p.i++
 		return p.list(')', p.depth+1)
 	case c == ')':
-		return errors.New("a parenthesis is closed that was not open")
+		return newError("a parenthesis is closed that was not open")
 	default:
 		w, err := p.word()
 		if err != nil {
@@ -210,7 +208,7 @@ func (p *shellParser) redirect() error {
 		p.i++
 	}
 	if strings.IndexByte("\n;&|()<>", p.peek(0)) >= 0 || p.i == len(p.s) {
-		return errors.New("a redirection has no target")
+		return newError("a redirection has no target")
 	}
 	target, err := p.word()
 	if err != nil {
@@ -236,7 +234,7 @@ func (p *shellParser) skipHeredocs() error {
 	for _, end := range p.heredocs {
 		for {
 			if p.i >= len(p.s) {
-				return errors.New("a here-document does not end")
+				return newError("a here-document does not end")
 			}
 			line, _, _ := strings.Cut(p.s[p.i:], "\n")
 			p.i = min(p.i+len(line)+1, len(p.s))
@@ -262,7 +260,7 @@ func (p *shellParser) word() (shellWord, error) {
 			w.quoted = true
 			n := strings.IndexByte(p.s[p.i+1:], '\'')
 			if n < 0 {
-				return w, errors.New("a quote is not closed")
+				return w, newError("a quote is not closed")
 			}
 			b.WriteString(p.s[p.i+1 : p.i+1+n])
 			p.i += n + 2
@@ -275,7 +273,7 @@ func (p *shellParser) word() (shellWord, error) {
 			}
 		case '\\':
 			if p.i+1 == len(p.s) {
-				return w, errors.New("a backslash stands at the end")
+				return w, newError("a backslash stands at the end")
 			}
 			w.quoted = true
 			if p.s[p.i+1] != '\n' { // a backslash before a newline joins the lines
@@ -331,7 +329,7 @@ func (p *shellParser) doubleQuoted(b *textBuilder) (open bool, err error) {
 			p.i++
 		}
 	}
-	return open, errors.New("a quote is not closed")
+	return open, newError("a quote is not closed")
 }
 
 // expansion reads what begins with $ or a backquote. Its result is unknown, so the line is not simple; commands inside are
@@ -378,7 +376,7 @@ func (p *shellParser) backquoted() error {
 	for p.i++; ; p.i++ {
 		switch c := p.peek(0); {
 		case p.i >= len(p.s):
-			return errors.New("a backquote is not closed")
+			return newError("a backquote is not closed")
 		case c == '`':
 			p.i++
 			sub := shellParser{s: inner.String()}
@@ -412,21 +410,21 @@ func (p *shellParser) arithmetic() error {
 				return nil
 			}
 		case '`', '\'', '"', '\\', '$', '\n':
-			return errors.New("an arithmetic expression holds more than numbers and names")
+			return newError("an arithmetic expression holds more than numbers and names")
 		}
 	}
-	return errors.New("a parenthesis is not closed")
+	return newError("a parenthesis is not closed")
 }
 
 // braced reads ${…}. Quotes and substitutions in it are not followed but refused.
 func (p *shellParser) braced(b *textBuilder) error {
 	n := strings.IndexByte(p.s[p.i:], '}')
 	if n < 0 {
-		return errors.New("a brace is not closed")
+		return newError("a brace is not closed")
 	}
 	text := p.s[p.i : p.i+n+1]
 	if strings.ContainsAny(text[2:], "$`'\"\\\n{(<>") {
-		return errors.New("a variable in braces holds more than can be followed")
+		return newError("a variable in braces holds more than can be followed")
 	}
 	b.WriteString(text)
 	p.i += n + 1
@@ -446,7 +444,7 @@ func (p *shellParser) ansiQuoted(b *textBuilder) error {
 		}
 		b.WriteByte(p.peek(0))
 	}
-	return errors.New("a quote is not closed")
+	return newError("a quote is not closed")
 }
 
 // shellDigits reports whether s is a row of digits.

@@ -38,7 +38,7 @@ type dataFile struct {
 func (d dataFiles) find(c toolCall, path string, create bool) (f dataFile, made bool, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("%s: %w", visibleLine(path), err)
+			err = errorf("%s: %w", visibleLine(path), err)
 		}
 	}()
 	if f.place, err = d.guard.workspace.locate(path); err != nil {
@@ -61,11 +61,11 @@ func (d dataFiles) find(c toolCall, path string, create bool) (f dataFile, made 
 	case err != nil:
 		return f, false, bareError(err)
 	case f.info.IsDir():
-		return f, false, errors.New("is a folder")
+		return f, false, newError("is a folder")
 	case !f.info.Mode().IsRegular():
-		return f, false, errors.New("is no regular file")
+		return f, false, newError("is no regular file")
 	case d.isVault(f.info):
-		return f, false, errors.New("is tai's own vault under another name, which no tool opens")
+		return f, false, newError("is tai's own vault under another name, which no tool opens")
 	}
 	if f.beside, err = sqliteBeside(root, name); err == nil {
 		f.wal, err = sqliteHeader(root, name, f.info.Size())
@@ -105,7 +105,7 @@ func sqliteBeside(root *os.Root, name string) (map[string]bool, error) {
 		case err != nil:
 			return nil, bareError(err)
 		case !info.Mode().IsRegular():
-			return nil, fmt.Errorf("%s beside it is no regular file", visibleLine(name+suffix))
+			return nil, errorf("%s beside it is no regular file", visibleLine(name+suffix))
 		}
 		there[suffix] = info.Size() > 0 || suffix == "-shm"
 		if suffix != "-journal" || info.Size() < int64(len(sqliteSuper)) {
@@ -121,7 +121,7 @@ func sqliteBeside(root *os.Root, name string) (map[string]bool, error) {
 			return nil, bareError(err)
 		}
 		if string(tail) == sqliteSuper {
-			return nil, fmt.Errorf("%s beside it belongs to a change of several databases at once; let the program that made it finish it", visibleLine(name+suffix))
+			return nil, errorf("%s beside it belongs to a change of several databases at once; let the program that made it finish it", visibleLine(name+suffix))
 		}
 	}
 	return there, nil
@@ -149,7 +149,7 @@ var errNoDatabase = errors.New("is no SQLite database, or an encrypted one")
 // same reports whether the place still holds the file that was looked at, reached without a link that was put in since.
 func (f dataFile) same() error {
 	if real, err := filepath.EvalSymlinks(f.Abs); err != nil || real != f.Abs {
-		return errors.New("it was exchanged while it was opened")
+		return newError("it was exchanged while it was opened")
 	}
 	root, name, err := f.place.open()
 	if err != nil {
@@ -158,7 +158,7 @@ func (f dataFile) same() error {
 	defer root.Close()
 	there, err := root.Stat(name)
 	if err != nil || !os.SameFile(there, f.info) {
-		return errors.New("it was exchanged while it was opened")
+		return newError("it was exchanged while it was opened")
 	}
 	return nil
 }
@@ -258,17 +258,17 @@ func sqliteFault(err error, f dataFile) error {
 	name := visibleLine(f.Rel)
 	switch code := driverCode(err); {
 	case isBusy(err):
-		return fmt.Errorf("%s is locked by another program, also after %v; try again when that has finished", name, dataBusyTime)
+		return errorf("%s is locked by another program, also after %v; try again when that has finished", name, dataBusyTime)
 	case code == sqlite3.SQLITE_NOTADB:
-		return fmt.Errorf("%s %w", name, errNoDatabase)
+		return errorf("%s %w", name, errNoDatabase)
 	case code == sqlite3.SQLITE_CORRUPT:
-		return fmt.Errorf("%s is damaged: %s; PRAGMA integrity_check tells more", name, sqlText(err))
+		return errorf("%s is damaged: %s; PRAGMA integrity_check tells more", name, sqlText(err))
 	case f.beside["-journal"] && isCannotWrite(err):
-		return fmt.Errorf("%s has an unfinished change of another program beside it (%s-journal), which a program that may write must take back first", name, name)
+		return errorf("%s has an unfinished change of another program beside it (%s-journal), which a program that may write must take back first", name, name)
 	case isUnshared(err), isCannotWrite(err):
-		return fmt.Errorf("%s cannot be opened or written as this needs: %s; look at the permissions of the file and its folder", name, sqlText(err))
+		return errorf("%s cannot be opened or written as this needs: %s; look at the permissions of the file and its folder", name, sqlText(err))
 	case code == sqlite3.SQLITE_FULL:
-		return fmt.Errorf("%s: the disk is full, or the database would grow by more than %d bytes in one call", name, sqliteGrowMax)
+		return errorf("%s: the disk is full, or the database would grow by more than %d bytes in one call", name, sqliteGrowMax)
 	}
 	return sqlFault(err)
 }
@@ -279,11 +279,11 @@ func sqlFault(err error) error {
 	case 0:
 		return err
 	case sqlite3.SQLITE_TOOBIG:
-		return fmt.Errorf("a value or row is over %d bytes; take substr() or length() of it", dataValueMax)
+		return errorf("a value or row is over %d bytes; take substr() or length() of it", dataValueMax)
 	case sqlite3.SQLITE_READONLY:
-		return errors.New("refused: the database is only read here; sqlite_exec changes one")
+		return newError("refused: the database is only read here; sqlite_exec changes one")
 	}
-	return errors.New(sqlText(err))
+	return newError(sqlText(err))
 }
 
 // sqlText is the text of an error of the driver: "SQL logic error: no such table: x (1)" becomes "no such table: x".

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -94,5 +93,5 @@ func (g *sqlGuard) explain(err error) error {
 	}
 	why := g.why
 	g.why = ""
-	return errors.New("refused: " + why)
+	return newError("refused: " + why)
 }

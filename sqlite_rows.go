@@ -7,7 +7,6 @@ import (
 	"database/sql/driver"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -277,23 +276,23 @@ func (t *dataTable) appendJSON(dst []byte) []byte {
 // sqlParams reads the values for a statement's parameters.
 func sqlParams(raw json.RawMessage, st sqlStatement) ([]driver.NamedValue, error) {
 	if st.Named != "" {
-		return nil, fmt.Errorf("sql: the parameter %s has a name; params are given by position: write ? or ?1", visibleLine(clip(st.Named, 60)))
+		return nil, errorf("sql: the parameter %s has a name; params are given by position: write ? or ?1", visibleLine(clip(st.Named, 60)))
 	}
 	var items []json.RawMessage
 	if len(raw) > 0 {
 		var err error
 		if items, err = jsonArray(raw); err != nil {
-			return nil, fmt.Errorf("params: %w", err)
+			return nil, errorf("params: %w", err)
 		}
 	}
 	if len(items) != st.Params {
-		return nil, fmt.Errorf("params: %s given, sql takes %d", plural(len(items), "value"), st.Params)
+		return nil, errorf("params: %s given, sql takes %d", plural(len(items), "value"), st.Params)
 	}
 	args := make([]driver.NamedValue, len(items))
 	for i, item := range items {
 		v, err := sqlValueOf(item)
 		if err != nil {
-			return nil, fmt.Errorf("params[%d]: %w", i, err)
+			return nil, errorf("params[%d]: %w", i, err)
 		}
 		args[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
 	}
@@ -313,28 +312,28 @@ func sqlValueOf(raw json.RawMessage) (driver.Value, error) {
 		if s, ok := memberString(raw); ok && utf8.ValidString(s) {
 			return s, nil
 		}
-		return nil, errors.New("not a valid string")
+		return nil, newError("not a valid string")
 	case '{':
 		var blob struct {
 			Blob *[]byte `json:"blob"`
 		}
 		if decodeStrict(raw, &blob) != nil || blob.Blob == nil {
-			return nil, errors.New(`an object must be {"blob":BASE64}`)
+			return nil, newError(`an object must be {"blob":BASE64}`)
 		}
 		return *blob.Blob, nil
 	case '[':
-		return nil, errors.New("an array is no value; give it as text, or each element by itself")
+		return nil, newError("an array is no value; give it as text, or each element by itself")
 	}
 	if strings.ContainsAny(string(raw), ".eE") {
 		f, err := strconv.ParseFloat(string(raw), 64)
 		if err != nil {
-			return nil, fmt.Errorf("%s is no number that 64 bits hold", clip(string(raw), 60))
+			return nil, errorf("%s is no number that 64 bits hold", clip(string(raw), 60))
 		}
 		return f, nil
 	}
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("%s does not fit an integer of 64 bits; give it as text or as a real number", clip(string(raw), 60))
+		return nil, errorf("%s does not fit an integer of 64 bits; give it as text or as a real number", clip(string(raw), 60))
 	}
 	return n, nil
 }

@@ -69,7 +69,7 @@ func (e *dataEngine) do(ctx context.Context, f func(context.Context) (toolResult
 		if outer.Err() != nil {
 			return toolResult{}, outer.Err()
 		}
-		return toolResult{}, errors.New("another call that reads or changes data has not ended yet; try again later")
+		return toolResult{}, newError("another call that reads or changes data has not ended yet; try again later")
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -96,10 +96,10 @@ func (e *dataEngine) do(ctx context.Context, f func(context.Context) (toolResult
 	case errors.Is(cause, errDataMemory):
 		return o.r, errDataMemory
 	case errors.Is(cause, context.DeadlineExceeded):
-		o.err = fmt.Errorf("was stopped after %v; narrow it with WHERE or LIMIT, or look for a join without a condition", e.bounds.time)
+		o.err = errorf("was stopped after %v; narrow it with WHERE or LIMIT, or look for a join without a condition", e.bounds.time)
 	}
 	if !ended {
-		return toolResult{}, fmt.Errorf("%w; one step of it cannot be interrupted and keeps a core busy until it ends, and no other call on data runs before", o.err)
+		return toolResult{}, errorf("%w; one step of it cannot be interrupted and keeps a core busy until it ends, and no other call on data runs before", o.err)
 	}
 	return o.r, o.err
 }
@@ -202,7 +202,7 @@ func (e *dataEngine) open(ctx context.Context, dsn string, guard *sqlGuard, f fu
 		c := &dataConn{engine: e, guard: guard}
 		var ok bool
 		if c.raw, ok = raw.(rawConn); !ok {
-			return errors.New("the SQLite driver lacks what the data tools need")
+			return newError("the SQLite driver lacks what the data tools need")
 		}
 		if err := c.raw.RegisterAuthorizer(guard.judge); err != nil {
 			return err
@@ -243,7 +243,7 @@ func (c *dataConn) one(ctx context.Context, text string, into ...*int64) (err er
 	for i, v := range values {
 		n, ok := v.(int64)
 		if !ok {
-			return fmt.Errorf("%s gave no number", text)
+			return errorf("%s gave no number", text)
 		}
 		*into[i] = n
 	}

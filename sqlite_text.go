@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 )
@@ -25,7 +24,7 @@ type sqlScan struct {
 // sqlStatements splits a text. A semicolon inside a trigger's body ends nothing. A text that holds none gives an empty list.
 func sqlStatements(text string) ([]sqlStatement, error) {
 	if strings.IndexByte(text, 0) >= 0 {
-		return nil, errors.New("sql holds a NUL byte")
+		return nil, newError("sql holds a NUL byte")
 	}
 	var list []sqlStatement
 	for s := (sqlScan{text: text}); s.i < len(text); {

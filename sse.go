@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 )
@@ -168,7 +167,7 @@ func (s *sseReader) skipBOM(start, end int) int {
 func (s *sseReader) fill() error {
 	live := s.to - s.from + len(s.buf) - s.pos
 	if live > s.max+sseLineSlack {
-		return fmt.Errorf("%w: over %d bytes", errSSETooLarge, s.max)
+		return errorf("%w: over %d bytes", errSSETooLarge, s.max)
 	}
 	if len(s.buf) == cap(s.buf) || s.pos == len(s.buf) && !s.hasData {
 		s.makeRoom(live)
@@ -232,7 +231,7 @@ func (s *sseReader) data(at, end int) error {
 		s.to += 1 + copy(s.buf[s.to+1:], s.buf[at:end])
 	}
 	if s.to-s.from > s.max {
-		return fmt.Errorf("%w: over %d bytes", errSSETooLarge, s.max)
+		return errorf("%w: over %d bytes", errSSETooLarge, s.max)
 	}
 	return nil
 }

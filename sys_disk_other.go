@@ -3,9 +3,7 @@
 // This file stands in where tai does not know how to ask for the room on a disk.
 package main
 
-import "errors"
-
 // diskSpace is not known here.
 func diskSpace(path string) (total, free uint64, err error) {
-	return 0, 0, errors.New("not known on this system")
+	return 0, 0, newError("not known on this system")
 }

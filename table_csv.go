@@ -4,7 +4,6 @@ package main
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"unicode/utf8"
 )
@@ -90,7 +89,7 @@ func (c *csvReader) fill() error {
 	}
 	if c.end == len(c.buf) {
 		if len(c.buf) >= csvRowMax {
-			return fmt.Errorf("line %d: a row of more than %d bytes; a quote that opens and never closes makes one: quotes false reads quotes as text", c.lines+1, csvRowMax)
+			return errorf("line %d: a row of more than %d bytes; a quote that opens and never closes makes one: quotes false reads quotes as text", c.lines+1, csvRowMax)
 		}
 		c.buf = append(c.buf, make([]byte, len(c.buf))...)
 	}
@@ -150,7 +149,7 @@ func (c *csvReader) quoted(b []byte, i int) (int, error) {
 		j := bytes.IndexByte(b[i:], '"')
 		if j < 0 {
 			if c.eof {
-				return 0, fmt.Errorf("line %d: a quote opens in this row and never closes; quotes false reads quotes as text", c.lines+1)
+				return 0, errorf("line %d: a quote opens in this row and never closes; quotes false reads quotes as text", c.lines+1)
 			}
 			return 0, errCSVMore
 		}

@@ -8,7 +8,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -40,7 +39,7 @@ func (j *jsonColumns) split(item json.RawMessage) (err error) {
 	case '[':
 		err = jsonEach(item, func(v json.RawMessage) error {
 			if len(j.members) == tableColumns {
-				return fmt.Errorf("a row of more than %d values", tableColumns)
+				return errorf("a row of more than %d values", tableColumns)
 			}
 			j.members = append(j.members, jsonMember{Key: fmt.Sprintf("c%d", len(j.members)+1), Value: v})
 			return nil
@@ -65,7 +64,7 @@ func (j *jsonColumns) note(item json.RawMessage) error {
 		i, ok := j.at[m.Key]
 		if !ok {
 			if i = len(j.columns); i == tableColumns {
-				return fmt.Errorf("the rows have more than %d different keys", tableColumns)
+				return errorf("the rows have more than %d different keys", tableColumns)
 			}
 			name := tableName(m.Key)
 			if name == "" {
@@ -136,7 +135,7 @@ func (j *jsonColumns) finish(d *tableData) {
 // readJSON reads a whole document. In memory it stays until the rows are loaded.
 func (in *tableInput) readJSON(ctx context.Context, d *tableData) error {
 	if in.size > tableJSONMax {
-		return fmt.Errorf("has %d bytes; a JSON document of at most %d is read, JSON lines up to %d", in.size, tableJSONMax, tableBytesMax)
+		return errorf("has %d bytes; a JSON document of at most %d is read, JSON lines up to %d", in.size, tableJSONMax, tableBytesMax)
 	}
 	r, encoding, err := in.reader()
 	if err != nil {
@@ -151,7 +150,7 @@ func (in *tableInput) readJSON(ctx context.Context, d *tableData) error {
 	}
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 {
-		return errors.New("is empty")
+		return newError("is empty")
 	}
 	if body, err = in.jsonRows(d, body); err != nil {
 		return err
@@ -162,7 +161,7 @@ func (in *tableInput) readJSON(ctx context.Context, d *tableData) error {
 			return ctx.Err()
 		}
 		if err := j.note(item); err != nil {
-			return fmt.Errorf("row %d: %w", d.rows, err)
+			return errorf("row %d: %w", d.rows, err)
 		}
 		return nil
 	})
@@ -206,12 +205,12 @@ func (in *tableInput) jsonRows(d *tableData, body []byte) ([]byte, error) {
 		d.notes = append(d.notes, "rows of the member "+quoteClip(names[0]))
 		return rows, nil
 	case in.Member != "":
-		return nil, fmt.Errorf("has no array called %s", quoteClip(in.Member))
+		return nil, errorf("has no array called %s", quoteClip(in.Member))
 	case len(names) > 1:
 		for i := range names {
 			names[i] = quoteClip(names[i])
 		}
-		return nil, fmt.Errorf("holds several arrays; say with member which one has the rows: %s", clip(strings.Join(names, ", "), 500))
+		return nil, errorf("holds several arrays; say with member which one has the rows: %s", clip(strings.Join(names, ", "), 500))
 	}
 	d.notes = append(d.notes, "one object is one row")
 	return append(append([]byte{'['}, body...), ']'), nil
@@ -244,7 +243,7 @@ func (in *tableInput) readLines(ctx context.Context, d *tableData) error {
 		return err
 	}
 	if bad > 0 && d.rows == 0 {
-		return fmt.Errorf("no line of it is a row: line %s", strings.Join(named, ", "))
+		return errorf("no line of it is a row: line %s", strings.Join(named, ", "))
 	}
 	if encoding != charsetUTF8 {
 		d.notes = append(d.notes, encoding)
@@ -273,7 +272,7 @@ func (in *tableInput) readLines(ctx context.Context, d *tableData) error {
 func jsonRowLine(line []byte) error {
 	switch {
 	case line[0] != '{' && line[0] != '[':
-		return errors.New("no object or array")
+		return newError("no object or array")
 	case !utf8.Valid(line):
 		return errJSONNotUTF8
 	}
@@ -292,7 +291,7 @@ func (in *tableInput) eachLine(ctx context.Context, take func(n int, line []byte
 		line, err := lines.ReadSlice('\n')
 		for long = long[:0]; err == bufio.ErrBufferFull; line, err = lines.ReadSlice('\n') {
 			if long = append(long, line...); len(long) > csvRowMax {
-				return "", fmt.Errorf("line %d: more than %d bytes", n, csvRowMax)
+				return "", errorf("line %d: more than %d bytes", n, csvRowMax)
 			}
 		}
 		if len(long) > 0 {

@@ -113,10 +113,10 @@ func (in *tableInput) read(ctx context.Context) (*tableData, error) {
 		return nil, err
 	}
 	if bytes.IndexByte(head, 0) >= 0 {
-		return nil, errors.New("is binary; only delimited text and JSON are read here, and SQLite databases by sqlite_query")
+		return nil, newError("is binary; only delimited text and JSON are read here, and SQLite databases by sqlite_query")
 	}
 	if len(bytes.TrimSpace(head)) == 0 && whole {
-		return nil, errors.New("is empty")
+		return nil, newError("is empty")
 	}
 	format := in.Format
 	if format == "" {
@@ -138,7 +138,7 @@ func (in *tableInput) read(ctx context.Context) (*tableData, error) {
 		}
 	}
 	if err == nil && len(d.columns) == 0 {
-		err = errors.New("has no columns")
+		err = newError("has no columns")
 	}
 	return d, err
 }
@@ -195,13 +195,13 @@ func (in *tableInput) readCSV(ctx context.Context, d *tableData) error {
 	}
 	row, err := c.next()
 	if err == io.EOF {
-		return errors.New("has no rows")
+		return newError("has no rows")
 	}
 	if err != nil {
 		return err
 	}
 	if s.first = len(row); s.first > tableColumns {
-		return fmt.Errorf("line %d: a row of %d fields, at most %d; is the delimiter %q right?", c.line, s.first, tableColumns, s.comma)
+		return errorf("line %d: a row of %d fields, at most %d; is the delimiter %q right?", c.line, s.first, tableColumns, s.comma)
 	}
 	if s.header = csvHeader(row); in.Header != nil {
 		s.header = *in.Header
@@ -225,7 +225,7 @@ func (in *tableInput) readCSV(ctx context.Context, d *tableData) error {
 		}
 		for len(kinds) < len(row) {
 			if len(kinds) == tableColumns {
-				return fmt.Errorf("line %d: a row of %d fields, at most %d; is the delimiter %q right?", c.line, len(row), tableColumns, s.comma)
+				return errorf("line %d: a row of %d fields, at most %d; is the delimiter %q right?", c.line, len(row), tableColumns, s.comma)
 			}
 			kinds = append(kinds, 0)
 		}
@@ -435,7 +435,7 @@ func (b *tableBatcher) prepare(ctx context.Context, rows int) (driver.Stmt, erro
 func (b *tableBatcher) run(stmt driver.Stmt, args []driver.NamedValue) error {
 	s, ok := stmt.(driver.StmtExecContext)
 	if !ok {
-		return errors.New("the SQLite driver lacks what the data tools need")
+		return newError("the SQLite driver lacks what the data tools need")
 	}
 	_, err := s.ExecContext(context.Background(), args)
 	return err

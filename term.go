@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -37,7 +36,7 @@ func isTerminal(f *os.File) bool {
 func readHidden(ctx context.Context, in *os.File, out io.Writer, prompt string) (line string, err error) {
 	shown, err := terminalModeOf(in)
 	if err != nil {
-		return "", fmt.Errorf("read hidden input: not a terminal: %w", err)
+		return "", errorf("read hidden input: not a terminal: %w", err)
 	}
 	p := &hiddenPrompt{in: in, out: out, prompt: prompt, shown: shown, signals: make(chan os.Signal, 8)}
 	signal.Notify(p.signals, append(endSignals(), resumeSignals()...)...)
@@ -45,7 +44,7 @@ func readHidden(ctx context.Context, in *os.File, out io.Writer, prompt string) 
 	defer clear(p.line[:])
 	defer func() {
 		if err = joinErrors(err, p.show()); err != nil {
-			line, err = "", fmt.Errorf("read hidden input: %w", err)
+			line, err = "", errorf("read hidden input: %w", err)
 		}
 	}()
 	if err := p.hide(); err != nil {
@@ -171,7 +170,7 @@ func (p *hiddenPrompt) take(typed []byte) (bool, error) {
 			return false, p.suspend()
 		default:
 			if p.n == hiddenMax {
-				return false, fmt.Errorf("line is longer than %d bytes", hiddenMax)
+				return false, errorf("line is longer than %d bytes", hiddenMax)
 			}
 			p.line[p.n] = c
 			p.n++

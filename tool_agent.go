@@ -93,7 +93,7 @@ func (s agentScope) run(ctx context.Context, c toolCall) (toolResult, error) {
 		return toolResult{}, err
 	}
 	if strings.TrimSpace(args.Task) == "" {
-		return toolResult{}, errors.New(`property "task": expected a text`)
+		return toolResult{}, newError(`property "task": expected a text`)
 	}
 	sub, given, hint, err := s.start(ctx, c, args, false)
 	if err != nil {
@@ -124,7 +124,7 @@ func (s agentScope) start(ctx context.Context, c toolCall, args subArgs, brief b
 	var servers []string
 	if args.Profile != "" {
 		if servers, err = s.servers(ctx, args.Profile); errors.Is(err, errNotFound) {
-			return nil, 0, "leave profile out for the one in use", fmt.Errorf("no such profile: %s", quoteClip(args.Profile))
+			return nil, 0, "leave profile out for the one in use", errorf("no such profile: %s", quoteClip(args.Profile))
 		} else if err != nil {
 			return nil, 0, "", err
 		}
@@ -139,11 +139,11 @@ func (s agentScope) start(ctx context.Context, c toolCall, args subArgs, brief b
 func (s agentScope) fork(ctx context.Context, c toolCall, brief string, steps int, tools ...string) (string, error) {
 	sub, _, _, err := s.start(ctx, c, subArgs{Task: brief, Tools: tools, Steps: steps}, true)
 	if err != nil {
-		return "", fmt.Errorf("start an agent: %w", err)
+		return "", errorf("start an agent: %w", err)
 	}
 	r := sub.report()
 	if r.State != subDone {
-		return "", fmt.Errorf("agent %s %s: %s", r.ID, r.account(), r.Error)
+		return "", errorf("agent %s %s: %s", r.ID, r.account(), r.Error)
 	}
 	return r.Answer, nil
 }
@@ -156,7 +156,7 @@ func (s agentScope) status(_ context.Context, c toolCall) (toolResult, error) {
 	if args.ID != "" {
 		sub, ok := s.host.find(s.self, args.ID)
 		if !ok {
-			return toolResult{Hint: "agent_status without an id lists them; agents end with tai, the session of an ended one is kept"}, fmt.Errorf("no agent has the id %s", quoteClip(args.ID))
+			return toolResult{Hint: "agent_status without an id lists them; agents end with tai, the session of an ended one is kept"}, errorf("no agent has the id %s", quoteClip(args.ID))
 		}
 		return sub.result(), nil
 	}
@@ -226,9 +226,9 @@ func (s subSet) check(ctx context.Context, parent *toolbox) error {
 	case len(unknown) == 0:
 		return nil
 	case err != nil:
-		return fmt.Errorf("tools that are not there, or not to be given: %s (%w)", strings.Join(unknown, ", "), err)
+		return errorf("tools that are not there, or not to be given: %s (%w)", strings.Join(unknown, ", "), err)
 	}
-	return fmt.Errorf("tools that are not there, or not to be given: %s", strings.Join(unknown, ", "))
+	return errorf("tools that are not there, or not to be given: %s", strings.Join(unknown, ", "))
 }
 
 // narrowed makes the toolbox of a sub-agent: what finds, judges or calls other tools there knows that set alone.

@@ -4,7 +4,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 )
 
@@ -52,7 +51,7 @@ func askTools(a asker) []tool {
 				return toolResult{}, err
 			}
 			if args.Default != "" && len(args.Choices) > 0 && !slices.Contains(args.Choices, args.Default) {
-				return toolResult{}, errors.New(`property "default": expected one of the choices`)
+				return toolResult{}, newError(`property "default": expected one of the choices`)
 			}
 			answer, err := a.ask(ctx, args.Question, args.Choices, args.Default)
 			if err != nil {

@@ -198,11 +198,11 @@ func (r auditRow) line() string {
 func auditQuery(ctx context.Context, dirs []string, now func() time.Time, c toolCall) (toolResult, error) {
 	f := auditFilter{Limit: auditQueryLimit}
 	if err := json.Unmarshal(c.Args, &f); err != nil {
-		return toolResult{}, fmt.Errorf("read arguments: %w", err)
+		return toolResult{}, errorf("read arguments: %w", err)
 	}
 	since, err := sinceTime(f.Since, now())
 	if err != nil {
-		return toolResult{}, fmt.Errorf("since %w", err)
+		return toolResult{}, errorf("since %w", err)
 	}
 	var found []auditCall // newest first, at most f.Limit
 	fit, stopped := 0, false
@@ -329,7 +329,7 @@ func (v *auditVerdicts) add(c auditChecked, tell bool) {
 func auditVerify(ctx context.Context, w workspace, verifier auditVerifier, c toolCall) (toolResult, error) {
 	var args struct{ Log string }
 	if err := json.Unmarshal(c.Args, &args); err != nil {
-		return toolResult{}, fmt.Errorf("read arguments: %w", err)
+		return toolResult{}, errorf("read arguments: %w", err)
 	}
 	out := auditVerdicts{Logs: []auditChecked{}}
 	if args.Log != "" {
@@ -340,13 +340,13 @@ func auditVerify(ctx context.Context, w workspace, verifier auditVerifier, c too
 				err = p.check(c.outside)
 			}
 			if err != nil {
-				return toolResult{}, fmt.Errorf("log: %w", err)
+				return toolResult{}, errorf("log: %w", err)
 			}
 			word = p.Abs
 		}
 		f, err := verifier.verifyRun(ctx, word)
 		if err != nil {
-			return toolResult{Hint: "audit_query shows runs by their calls, tai audit list all of them"}, fmt.Errorf("log: %w", err)
+			return toolResult{Hint: "audit_query shows runs by their calls, tai audit list all of them"}, errorf("log: %w", err)
 		}
 		out.add(auditChecked{auditFinding: f}, true)
 	} else if err := out.addAll(ctx, verifier); err != nil {

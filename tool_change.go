@@ -156,7 +156,7 @@ func (f *fileChanger) run(ctx context.Context, c toolCall, plan func() (*changeP
 		return p, "", err
 	}
 	if !f.unchanged(c, p) {
-		return p, "", errors.New("what is there has changed since this change was shown, so that it would do something else; nothing was done, call again")
+		return p, "", newError("what is there has changed since this change was shown, so that it would do something else; nothing was done, call again")
 	}
 	v, err := f.vault(ctx)
 	if err != nil {
@@ -178,7 +178,7 @@ func (f *fileChanger) make(ctx context.Context, v *vault, c toolCall, p *changeP
 		total += len(s.Body)
 	}
 	if total > changeBodies {
-		return "", fmt.Errorf("the files hold %d bytes together, at most %d can be kept for undo", total, changeBodies)
+		return "", errorf("the files hold %d bytes together, at most %d can be kept for undo", total, changeBodies)
 	}
 	dropped, err := v.keepChange(ctx, &fc)
 	if err != nil {
@@ -200,7 +200,7 @@ func (f *fileChanger) make(ctx context.Context, v *vault, c toolCall, p *changeP
 	defer cancel()
 	if err != nil {
 		if back := w.back(); back != nil {
-			return fc.ID, fmt.Errorf("%w; and putting back what was done failed: %w; file_undo with change %s tries it again", err, back, fc.ID)
+			return fc.ID, errorf("%w; and putting back what was done failed: %w; file_undo with change %s tries it again", err, back, fc.ID)
 		}
 		return "", joinErrors(err, v.dropChange(ctx, fc.ID))
 	}
@@ -262,7 +262,7 @@ func (w *changeWork) do(ctx context.Context) error {
 				return err
 			}
 			if err := at.dir.Mkdir(at.name, 0o777); err != nil { // less what the umask takes
-				return fmt.Errorf("make folder %s: %w", visibleLine(s.place.Rel), bareError(err))
+				return errorf("make folder %s: %w", visibleLine(s.place.Rel), bareError(err))
 			}
 			w.undo = append(w.undo, at.remove)
 			w.changer.point("folder")
@@ -278,7 +278,7 @@ func (w *changeWork) do(ctx context.Context) error {
 		}
 		temp := changeTemp(w.id, i)
 		if err := at.stage(temp, s.data, s.mode); err != nil {
-			return fmt.Errorf("write beside %s: %w", visibleLine(s.place.Rel), err)
+			return errorf("write beside %s: %w", visibleLine(s.place.Rel), err)
 		}
 		w.undo = append(w.undo, func() error { return ignoreMissing(at.dir.Remove(temp)) })
 		w.changer.point("staged")
@@ -295,7 +295,7 @@ func (w *changeWork) do(ctx context.Context) error {
 			err = w.commit(ctx, at, s, i)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", visibleLine(s.place.Rel), err)
+			return errorf("%s: %w", visibleLine(s.place.Rel), err)
 		}
 		w.changer.point("renamed")
 	}
@@ -304,7 +304,7 @@ func (w *changeWork) do(ctx context.Context) error {
 			continue
 		}
 		if err := s.sync(); err != nil && !errors.Is(err, fs.ErrNotExist) { // a folder that this change removed
-			return fmt.Errorf("sync folder of %s: %w", visibleLine(w.plan.steps[i].place.Rel), bareError(err))
+			return errorf("sync folder of %s: %w", visibleLine(w.plan.steps[i].place.Rel), bareError(err))
 		}
 	}
 	return nil
@@ -343,7 +343,7 @@ func (w *changeWork) commit(ctx context.Context, at spot, s plannedStep, n int) 
 	case changeFolder: // one that was made before and is empty again
 		err := at.dir.Remove(at.name)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return errors.New("is not empty, so that it cannot be removed")
+			return newError("is not empty, so that it cannot be removed")
 		}
 		w.undo = append(w.undo, func() error { return at.dir.Mkdir(at.name, 0o777) })
 		return nil
@@ -353,7 +353,7 @@ func (w *changeWork) commit(ctx context.Context, at spot, s plannedStep, n int) 
 		return err
 	}
 	if now.Sum != s.Before || (now.Kind != "") != s.Existed {
-		return errors.New("was changed by somebody else at this moment")
+		return newError("was changed by somebody else at this moment")
 	}
 	switch {
 	case s.gone:
@@ -379,7 +379,7 @@ func (s spot) give(temp string, existed bool) error {
 			return bareError(s.dir.Remove(temp))
 		}
 		if _, there := s.dir.Lstat(s.name); there == nil {
-			return errors.New("was made by somebody else at this moment")
+			return newError("was made by somebody else at this moment")
 		}
 	}
 	return bareError(s.dir.Rename(temp, s.name))
@@ -408,7 +408,7 @@ func (f *fileChanger) mover(from spot, s changeStep, id string, n int) (fileMove
 	m := fileMove{from: from, id: id, n: n, goos: runtime.GOOS, reached: f.point, alwaysCopy: f.alwaysCopy, caseOnly: strings.EqualFold(s.Path, s.Target)}
 	if filepath.Dir(filepath.Dir(s.Target)) == f.trash {
 		if err := os.MkdirAll(filepath.Dir(s.Target), 0o700); err != nil {
-			return m, fmt.Errorf("make the trash: %w", bareError(err))
+			return m, errorf("make the trash: %w", bareError(err))
 		}
 	}
 	a, b := f.workspace.at(s.Path), f.workspace.at(s.Target)

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -52,13 +51,13 @@ func fileRead(ctx context.Context, w workspace, c toolCall) (toolResult, error) 
 	}
 	f, size, err := openFile(p, c.outside)
 	if err != nil {
-		return toolResult{}, fmt.Errorf("%s: %w", visibleLine(args.Path), err)
+		return toolResult{}, errorf("%s: %w", visibleLine(args.Path), err)
 	}
 	defer f.Close()
 	r := bufio.NewReaderSize(f, 64<<10)
 	head, err := r.Peek(binarySniff)
 	if err != nil && err != io.EOF {
-		return toolResult{}, fmt.Errorf("read %s: %w", visibleLine(args.Path), bareError(err))
+		return toolResult{}, errorf("read %s: %w", visibleLine(args.Path), bareError(err))
 	}
 	if isBinary(head) {
 		return toolResult{Text: fmt.Sprintf("%s is binary: %d bytes, %s", visibleLine(p.Rel), size, http.DetectContentType(head))}, nil
@@ -84,9 +83,9 @@ func openFile(p place, allowed bool) (*os.File, int64, error) {
 	case err != nil:
 		return nil, 0, bareError(err)
 	case info.IsDir():
-		return nil, 0, errors.New("is a folder")
+		return nil, 0, newError("is a folder")
 	case !info.Mode().IsRegular():
-		return nil, 0, errors.New("is no regular file")
+		return nil, 0, newError("is no regular file")
 	}
 	f, err := root.Open(name)
 	if err != nil {
@@ -122,7 +121,7 @@ func numberedLines(ctx context.Context, r *bufio.Reader, what string, offset, li
 	}
 	switch {
 	case shown == 0:
-		return toolResult{}, fmt.Errorf("offset %d is past the end: the %s has %d lines", offset, what, line)
+		return toolResult{}, errorf("offset %d is past the end: the %s has %d lines", offset, what, line)
 	case read >= fileScanMax:
 		fmt.Fprintf(&out, "[lines %d to %d; the %s goes on past %d bytes, which is as far as lines are counted]\n", offset, offset+shown-1, what, fileScanMax)
 	case offset > 1 || offset+shown-1 < line:

@@ -55,7 +55,7 @@ func toolSearch(ctx context.Context, f toolFinder, c toolCall) (toolResult, erro
 		Limit         int
 	}{Limit: findLimit}
 	if err := json.Unmarshal(c.Args, &args); err != nil {
-		return toolResult{}, fmt.Errorf("read arguments: %w", err)
+		return toolResult{}, errorf("read arguments: %w", err)
 	}
 	found, fit, err := f.search(ctx, toolQuery{Words: args.Query, Server: args.Server, Except: c.Name, Limit: args.Limit})
 	var r toolResult

@@ -112,10 +112,10 @@ func (g gitToolset) at(ctx context.Context, c toolCall, path string) (r gitRepo,
 		err = p.check(c.outside)
 	}
 	if err == nil && !c.outside && g.strays(p) != "" {
-		err = errors.New("its .git leads outside the workspace root")
+		err = newError("its .git leads outside the workspace root")
 	}
 	if err != nil {
-		return r, nil, fmt.Errorf("path: %w", err)
+		return r, nil, errorf("path: %w", err)
 	}
 	r, spot, err := g.open(ctx, p)
 	if err != nil {
@@ -144,11 +144,11 @@ func (g gitToolset) name(r gitRepo, path string) string {
 func checkRev(rev string) error {
 	switch {
 	case strings.HasPrefix(rev, "-"):
-		return fmt.Errorf("property %q: %s begins with -, which no revision does", "rev", quoteClip(rev))
+		return errorf("property %q: %s begins with -, which no revision does", "rev", quoteClip(rev))
 	case strings.ContainsRune(rev, ':'):
-		return fmt.Errorf("property %q: %s holds a colon; give the path as path", "rev", quoteClip(rev))
+		return errorf("property %q: %s holds a colon; give the path as path", "rev", quoteClip(rev))
 	case strings.IndexFunc(rev, func(r rune) bool { return unicode.IsControl(r) || r == '*' || r == '?' || r == '[' }) >= 0:
-		return fmt.Errorf("property %q: %s is no revision", "rev", quoteClip(rev))
+		return errorf("property %q: %s is no revision", "rev", quoteClip(rev))
 	}
 	return nil
 }
@@ -432,7 +432,7 @@ func (g gitToolset) log(ctx context.Context, c toolCall) (toolResult, error) {
 	}
 	switch {
 	case args.Patch && args.N > 1:
-		return toolResult{}, fmt.Errorf("property %q: a patch is shown of one commit; rev names another than the newest", "n")
+		return toolResult{}, errorf("property %q: a patch is shown of one commit; rev names another than the newest", "n")
 	case args.Patch:
 		args.N = 1
 	case args.N == 0:

@@ -92,11 +92,11 @@ func (a gitCommitArgs) places() []string {
 func (g gitToolset) commitPlan(ctx context.Context, c toolCall, args gitCommitArgs) (r gitRepo, spec []string, err error) {
 	switch {
 	case strings.TrimSpace(args.Message) == "":
-		return r, nil, errors.New(`property "message": there is nothing but blanks in it`)
+		return r, nil, newError(`property "message": there is nothing but blanks in it`)
 	case strings.ContainsRune(args.Message, 0):
-		return r, nil, errors.New(`property "message": it holds a NUL byte`)
+		return r, nil, newError(`property "message": it holds a NUL byte`)
 	case args.All && len(args.Paths) > 0:
-		return r, nil, errors.New("paths and all exclude each other")
+		return r, nil, newError("paths and all exclude each other")
 	}
 	for i, path := range args.places() {
 		p, err := g.shell.workspace.locate(path)
@@ -104,10 +104,10 @@ func (g gitToolset) commitPlan(ctx context.Context, c toolCall, args gitCommitAr
 			err = p.check(c.outside)
 		}
 		if err == nil && !c.outside && g.strays(p) != "" {
-			err = errors.New("its .git leads outside the workspace root")
+			err = newError("its .git leads outside the workspace root")
 		}
 		if err != nil {
-			return r, nil, fmt.Errorf("paths: %w", err)
+			return r, nil, errorf("paths: %w", err)
 		}
 		if i == 0 {
 			if r, _, err = g.open(ctx, p); err != nil {
@@ -116,7 +116,7 @@ func (g gitToolset) commitPlan(ctx context.Context, c toolCall, args gitCommitAr
 		}
 		rel, err := filepath.Rel(r.dir, p.Abs)
 		if err != nil || !insideFolder(r.top, p.Abs) {
-			return r, nil, fmt.Errorf("paths: %s is in another repository than the first one", quoteClip(path))
+			return r, nil, errorf("paths: %s is in another repository than the first one", quoteClip(path))
 		}
 		if args.All {
 			rel = "." // as far as the workspace reaches
@@ -275,7 +275,7 @@ func (g gitToolset) committed(ctx context.Context, r gitRepo, before string, end
 	appendShellText(&said, parts)
 	s, _, err := g.statusOf(ctx, r, []string{"--", "."})
 	if err != nil {
-		return toolResult{}, fmt.Errorf("it is not known whether git committed (%s): %w", end.status, err)
+		return toolResult{}, errorf("it is not known whether git committed (%s): %w", end.status, err)
 	}
 	if s.Head == before {
 		text := "nothing was committed, what was staged stays staged: git commit ended with " + end.status
@@ -290,11 +290,11 @@ func (g gitToolset) committed(ctx context.Context, r gitRepo, before string, end
 	}
 	list, err := g.commits(ctx, r, gitLogArgs{N: 1, Rev: s.Head}, nil)
 	if err != nil || len(list) == 0 {
-		return toolResult{}, fmt.Errorf("git committed %s, which cannot be read: %w", s.Head, err)
+		return toolResult{}, errorf("git committed %s, which cannot be read: %w", s.Head, err)
 	}
 	d, err := g.deltaOf(ctx, r, list[0], nil, false)
 	if err != nil {
-		return toolResult{}, fmt.Errorf("git committed %s, which cannot be read: %w", s.Head, err)
+		return toolResult{}, errorf("git committed %s, which cannot be read: %w", s.Head, err)
 	}
 	on := "branch " + visibleLine(s.Branch)
 	if s.Branch == "" {

@@ -155,7 +155,7 @@ func (h httpTools) fill(ctx context.Context, args httpArgs) (f httpFilled, err e
 		return keep(name, s.reveal(), err == nil)
 	}}
 	if len(args.Headers) > httpHeadersMax {
-		return f, fmt.Errorf("headers: %d of them, at most %d", len(args.Headers), httpHeadersMax)
+		return f, errorf("headers: %d of them, at most %d", len(args.Headers), httpHeadersMax)
 	}
 	f.header = http.Header{}
 	for _, name := range slices.Sorted(maps.Keys(args.Headers)) {
@@ -164,7 +164,7 @@ func (h httpTools) fill(ctx context.Context, args httpArgs) (f httpFilled, err e
 		}
 		value := strings.TrimSpace(x.text("headers."+visibleLine(name), args.Headers[name]))
 		if len(value) > httpValueMax || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-			return f, fmt.Errorf("headers.%s: the value holds a line break or another control character, or has over %d bytes", visibleLine(name), httpValueMax)
+			return f, errorf("headers.%s: the value holds a line break or another control character, or has over %d bytes", visibleLine(name), httpValueMax)
 		}
 		f.header.Set(name, value)
 	}
@@ -174,7 +174,7 @@ func (h httpTools) fill(ctx context.Context, args httpArgs) (f httpFilled, err e
 		return f, fault
 	}
 	if len(x.faults) > 0 {
-		return f, fmt.Errorf("%s; tai secret set stores a secret, and $${ stands for a plain ${", strings.Join(x.faults, "; "))
+		return f, errorf("%s; tai secret set stores a secret, and $${ stands for a plain ${", strings.Join(x.faults, "; "))
 	}
 	return f, nil
 }
@@ -189,15 +189,15 @@ func httpHeaderName(name string, have http.Header) error {
 	canonical := http.CanonicalHeaderKey(name)
 	switch {
 	case !token:
-		return fmt.Errorf("headers: %s is no name of a header", quoteShown(clip(name, 100)))
+		return errorf("headers: %s is no name of a header", quoteShown(clip(name, 100)))
 	case have[canonical] != nil:
-		return fmt.Errorf("headers: %s stands twice", canonical)
+		return errorf("headers: %s stands twice", canonical)
 	case strings.HasPrefix(canonical, "Proxy-"):
-		return fmt.Errorf("headers: %s is not sent", canonical)
+		return errorf("headers: %s is not sent", canonical)
 	}
 	switch canonical {
 	case "Host", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Te", "Trailer", "Upgrade", "Expect", "Accept-Encoding":
-		return fmt.Errorf("headers: %s is set by tai itself", canonical)
+		return errorf("headers: %s is set by tai itself", canonical)
 	}
 	return nil
 }
@@ -206,11 +206,11 @@ func httpHeaderName(name string, have http.Header) error {
 func (h httpTools) call(ctx context.Context, c toolCall, args httpArgs, f httpFilled, max int64) (*webAnswer, webBody, error) {
 	u, err := parseWebURL(args.URL)
 	if err != nil {
-		return nil, webBody{}, fmt.Errorf("url: it %w", err)
+		return nil, webBody{}, errorf("url: it %w", err)
 	}
 	judge := h.hop(c)
 	if names := httpReferences(args); len(names) > 0 && u.Scheme == "http" && c.reach != reachLoopback && judge(u, reachMetadata) != "" {
-		return nil, webBody{}, fmt.Errorf("url: %s would cross the network unencrypted; use https", strings.Join(names, ", "))
+		return nil, webBody{}, errorf("url: %s would cross the network unencrypted; use https", strings.Join(names, ", "))
 	}
 	header := f.header.Clone()
 	header.Set("Accept-Encoding", "gzip, deflate")
@@ -232,7 +232,7 @@ func (h httpTools) call(ctx context.Context, c toolCall, args httpArgs, f httpFi
 	defer a.Body.Close()
 	b, err := readWebBody(a.Response, max)
 	if err != nil {
-		return nil, webBody{}, fmt.Errorf("%s: %w", visibleLine(hostKey(a.URL)), err)
+		return nil, webBody{}, errorf("%s: %w", visibleLine(hostKey(a.URL)), err)
 	}
 	return a, b, nil
 }
@@ -307,7 +307,7 @@ func binaryType(kind string) bool {
 func (h httpTools) get(ctx context.Context, c toolCall) (toolResult, error) {
 	args := httpArgs{Method: http.MethodGet, MaxBytes: httpGetBytes}
 	if err := json.Unmarshal(c.Args, &args); err != nil {
-		return toolResult{}, fmt.Errorf("read arguments: %w", err)
+		return toolResult{}, errorf("read arguments: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, httpGetTime)
 	defer cancel()
@@ -345,7 +345,7 @@ func maskedFault(mask *redactor, err error) error {
 	if text == err.Error() {
 		return err
 	}
-	return errors.New(text)
+	return newError(text)
 }
 
 // httpDoc is the structured result.
@@ -417,7 +417,7 @@ func (d httpDoc) tail(out *textBuilder, b webBody, t httpText, more string) {
 func (d httpDoc) result(text string, mask *redactor, failed bool) (toolResult, error) {
 	structured, err := json.Marshal(d)
 	if err != nil {
-		return toolResult{}, fmt.Errorf("write the answer: %w", err)
+		return toolResult{}, errorf("write the answer: %w", err)
 	}
 	return toolResult{Text: mask.text(text), Structured: json.RawMessage(mask.text(string(structured))), IsError: failed}, nil
 }

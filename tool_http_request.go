@@ -4,7 +4,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -51,16 +50,16 @@ func (h httpTools) judgeRequest(c toolCall) policyRequest {
 func (h httpTools) request(ctx context.Context, c toolCall) (toolResult, error) {
 	args := httpArgs{Timeout: httpRequestTime}
 	if err := json.Unmarshal(c.Args, &args); err != nil {
-		return toolResult{}, fmt.Errorf("read arguments: %w", err)
+		return toolResult{}, errorf("read arguments: %w", err)
 	}
 	if args.Body != "" && (args.Method == http.MethodGet || args.Method == http.MethodHead) {
-		return toolResult{}, fmt.Errorf("body: a %s has none", args.Method)
+		return toolResult{}, errorf("body: a %s has none", args.Method)
 	}
 	limit := int64(httpGetBytes)
 	if args.SaveTo != "" {
 		limit = changeBodyMax
 		if _, err := h.planSave(c, args.SaveTo, nil); err != nil { // before anything is sent
-			return toolResult{}, fmt.Errorf("save_to: %w", err)
+			return toolResult{}, errorf("save_to: %w", err)
 		}
 	}
 	sent, cancel := context.WithTimeout(ctx, time.Duration(args.Timeout)*h.unit)
@@ -75,7 +74,7 @@ func (h httpTools) request(ctx context.Context, c toolCall) (toolResult, error) 
 	}
 	r, err := h.answer(ctx, c, args, f, a, b)
 	if err != nil {
-		return r, maskedFault(f.mask, fmt.Errorf("it was sent and answered with %d, but %w", a.StatusCode, err))
+		return r, maskedFault(f.mask, errorf("it was sent and answered with %d, but %w", a.StatusCode, err))
 	}
 	return r, nil
 }
@@ -136,12 +135,12 @@ func requestAs(kind string) string {
 func (d *httpDoc) check(args httpArgs, b webBody) error {
 	switch {
 	case b.Cut:
-		return fmt.Errorf("it has more than %d bytes; nothing was saved", len(b.Data))
+		return errorf("it has more than %d bytes; nothing was saved", len(b.Data))
 	case b.Fault != nil:
-		return fmt.Errorf("its answer broke off after %d bytes (%w); nothing was saved", len(b.Data), b.Fault)
+		return errorf("its answer broke off after %d bytes (%w); nothing was saved", len(b.Data), b.Fault)
 	}
 	if d.SHA256 = sha256Hex(b.Data); args.SHA256 != "" && !strings.EqualFold(d.SHA256, args.SHA256) {
-		return fmt.Errorf("sha256: the answer has %s, not %s; nothing was saved", d.SHA256, strings.ToLower(args.SHA256))
+		return errorf("sha256: the answer has %s, not %s; nothing was saved", d.SHA256, strings.ToLower(args.SHA256))
 	}
 	return nil
 }
@@ -150,7 +149,7 @@ func (d *httpDoc) check(args httpArgs, b webBody) error {
 func (h httpTools) save(ctx context.Context, c toolCall, path string, data []byte, doc *httpDoc) error {
 	p, change, err := h.files.run(ctx, c, func() (*changePlan, error) { return h.planSave(c, path, data) })
 	if err != nil {
-		return fmt.Errorf("it was not saved: %w", err)
+		return errorf("it was not saved: %w", err)
 	}
 	doc.Path, doc.Change = h.files.showPath(p.steps[0].Path), change
 	return nil
@@ -163,11 +162,11 @@ func (h httpTools) planSave(c toolCall, path string, data []byte) (*changePlan, 
 	case err != nil:
 		return nil, err
 	case len(folders) > 0:
-		return nil, fmt.Errorf("%s: its folder does not exist", visibleLine(path))
+		return nil, errorf("%s: its folder does not exist", visibleLine(path))
 	case st.Kind != "":
-		return nil, fmt.Errorf("%s: exists already; choose another name, or delete it before", visibleLine(path))
+		return nil, errorf("%s: exists already; choose another name, or delete it before", visibleLine(path))
 	case p.Rel == ".":
-		return nil, errors.New("names no file")
+		return nil, newError("names no file")
 	}
 	return planFor("http_request", p, st, nil, string(data))
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -102,14 +101,14 @@ func (i inspector) run(ctx context.Context, c toolCall) (toolResult, error) {
 		return toolResult{}, err
 	}
 	if slices.ContainsFunc(args.Argv, func(w string) bool { return strings.ContainsRune(w, 0) }) {
-		return toolResult{}, errors.New("argv holds a NUL byte")
+		return toolResult{}, newError("argv holds a NUL byte")
 	}
 	if why := i.refuses(args.Argv, args.Cwd); why != "" {
-		return toolResult{Hint: "shell_run runs it, after asking"}, fmt.Errorf("refused: %s; only what is known to read runs here", why)
+		return toolResult{Hint: "shell_run runs it, after asking"}, errorf("refused: %s; only what is known to read runs here", why)
 	}
 	program, _ := i.shell.find(args.Argv[0]) // trusted: the judgement above says so
 	if program == "" {
-		return toolResult{}, fmt.Errorf("%s is not found in PATH", quoteClip(args.Argv[0]))
+		return toolResult{}, errorf("%s is not found in PATH", quoteClip(args.Argv[0]))
 	}
 	dir, env, err := i.shell.place(c, "", args.Cwd, nil)
 	if err != nil {

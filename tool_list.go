@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -170,11 +169,11 @@ func fileFind(ctx context.Context, w workspace, c toolCall, now func() time.Time
 		return toolResult{}, err
 	}
 	if !globValid(args.Pattern) {
-		return toolResult{}, fmt.Errorf("pattern %q is malformed", clip(args.Pattern, 200))
+		return toolResult{}, errorf("pattern %q is malformed", clip(args.Pattern, 200))
 	}
 	since, err := sinceTime(args.Newer, now())
 	if err != nil {
-		return toolResult{}, fmt.Errorf("newer %w", err)
+		return toolResult{}, errorf("newer %w", err)
 	}
 	p, err := w.locate(args.Path)
 	if err != nil {
@@ -185,11 +184,11 @@ func fileFind(ctx context.Context, w workspace, c toolCall, now func() time.Time
 	l := listWalk{search: search{ctx: inner}}
 	name, info, err := l.open(p, c.outside)
 	if err != nil {
-		return toolResult{}, fmt.Errorf("%s: %w", visibleLine(cmpOrRoot(args.Path)), err)
+		return toolResult{}, errorf("%s: %w", visibleLine(cmpOrRoot(args.Path)), err)
 	}
 	defer l.root.Close()
 	if !info.IsDir() {
-		return toolResult{}, fmt.Errorf("%s is no folder", visibleLine(args.Path))
+		return toolResult{}, errorf("%s is no folder", visibleLine(args.Path))
 	}
 	l.args = searchArgs{Glob: args.Pattern, Path: name}
 	var found []listEntry
@@ -283,7 +282,7 @@ func sinceTime(s string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
 		return now.Add(-d), nil
 	}
-	return time.Time{}, fmt.Errorf("%s is no age (30m, 2h, 3d, 1w), date or RFC 3339 time", quoteClip(s))
+	return time.Time{}, errorf("%s is no age (30m, 2h, 3d, 1w), date or RFC 3339 time", quoteClip(s))
 }
 
 func dirList(ctx context.Context, w workspace, c toolCall) (toolResult, error) {
@@ -304,7 +303,7 @@ func dirList(ctx context.Context, w workspace, c toolCall) (toolResult, error) {
 	l := listWalk{search: search{ctx: inner}, hidden: args.Hidden, skipDots: true}
 	name, info, err := l.open(p, c.outside)
 	if err != nil {
-		return toolResult{}, fmt.Errorf("%s: %w", visibleLine(cmpOrRoot(args.Path)), err)
+		return toolResult{}, errorf("%s: %w", visibleLine(cmpOrRoot(args.Path)), err)
 	}
 	defer l.root.Close()
 	if !info.IsDir() {
@@ -346,7 +345,7 @@ func (l *listWalk) file(p place, name string, info fs.FileInfo) (toolResult, err
 	default:
 		var err error
 		if e.SHA256, err = l.hash(name); err != nil {
-			return toolResult{}, fmt.Errorf("read %s: %w", visibleLine(p.Rel), err)
+			return toolResult{}, errorf("read %s: %w", visibleLine(p.Rel), err)
 		}
 		text += ", sha256 " + e.SHA256
 	}
@@ -367,7 +366,7 @@ func (l *listWalk) hash(name string) (string, error) {
 	case err != nil:
 		return "", bareError(err)
 	case n > listHashMax:
-		return "", errors.New("it grows while it is read")
+		return "", newError("it grows while it is read")
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }

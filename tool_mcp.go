@@ -89,7 +89,7 @@ func hintsForModel(run func(context.Context, toolCall) (toolResult, error)) func
 
 func mcpArgs(c toolCall, into any) error {
 	if err := json.Unmarshal(c.Args, into); err != nil {
-		return fmt.Errorf("read arguments: %w", err)
+		return errorf("read arguments: %w", err)
 	}
 	return nil
 }

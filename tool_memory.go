@@ -143,7 +143,7 @@ func (m memoryToolset) save(ctx context.Context, c toolCall) (toolResult, error)
 		Tags      []string
 	}
 	if err := json.Unmarshal(c.Args, &args); err != nil {
-		return toolResult{}, fmt.Errorf("read arguments: %w", err)
+		return toolResult{}, errorf("read arguments: %w", err)
 	}
 	saved, state, err := m.keep(ctx, memory{Text: args.Text, Key: args.Key, Tags: args.Tags, Profile: c.Profile, Session: c.Session})
 	if errors.Is(err, errMemorySecret) {
@@ -166,7 +166,7 @@ func (m memoryToolset) search(ctx context.Context, c toolCall) (toolResult, erro
 		Limit int
 	}{Limit: memoryLimit}
 	if err := json.Unmarshal(c.Args, &args); err != nil {
-		return toolResult{}, fmt.Errorf("read arguments: %w", err)
+		return toolResult{}, errorf("read arguments: %w", err)
 	}
 	v, err := m.vault(ctx)
 	if err != nil {
@@ -200,7 +200,7 @@ func (m memoryToolset) search(ctx context.Context, c toolCall) (toolResult, erro
 func (m memoryToolset) delete(ctx context.Context, c toolCall) (toolResult, error) {
 	var args struct{ ID string }
 	if err := json.Unmarshal(c.Args, &args); err != nil {
-		return toolResult{}, fmt.Errorf("read arguments: %w", err)
+		return toolResult{}, errorf("read arguments: %w", err)
 	}
 	v, err := m.vault(ctx)
 	if err != nil {
@@ -208,7 +208,7 @@ func (m memoryToolset) delete(ctx context.Context, c toolCall) (toolResult, erro
 	}
 	gone, err := v.deleteMemory(ctx, args.ID)
 	if errors.Is(err, errNotFound) {
-		return toolResult{Hint: "memory_search shows the ids and keys"}, fmt.Errorf("id: no memory is called %s; nothing was deleted", quoteClip(args.ID))
+		return toolResult{Hint: "memory_search shows the ids and keys"}, errorf("id: no memory is called %s; nothing was deleted", quoteClip(args.ID))
 	}
 	if err != nil {
 		return toolResult{}, err

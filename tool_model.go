@@ -40,7 +40,7 @@ func modelTools(list modelLister) []tool {
 func modelList(ctx context.Context, list modelLister, c toolCall) (toolResult, error) {
 	var args struct{ Provider string }
 	if err := json.Unmarshal(c.Args, &args); err != nil {
-		return toolResult{}, fmt.Errorf("read arguments: %w", err)
+		return toolResult{}, errorf("read arguments: %w", err)
 	}
 	models, err := list.all(ctx)
 	if err != nil {

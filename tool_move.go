@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -80,7 +79,7 @@ func (f *fileChanger) entrySpot(path string, outside bool) (p place, s spot, st 
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("%s: %w", visibleLine(path), err)
+		err = errorf("%s: %w", visibleLine(path), err)
 	}
 	return p, s, st, err
 }
@@ -108,20 +107,20 @@ func (f *fileChanger) planMove(c toolCall) (*changePlan, error) {
 	shown := visibleLine(args.Dst)
 	switch {
 	case from.Kind == "":
-		return nil, fmt.Errorf("%s: no such file or folder", visibleLine(args.Src))
+		return nil, errorf("%s: no such file or folder", visibleLine(args.Src))
 	case src.Abs == dst.Abs:
 		return plan, nil
 	case from.Kind == changeFolder && within(filepath.Dir(dst.Abs), src.Abs):
-		return nil, fmt.Errorf("%s lies in %s itself", shown, visibleLine(args.Src))
+		return nil, errorf("%s lies in %s itself", shown, visibleLine(args.Src))
 	case to.Kind == "" || same:
 	case to.Kind == changeFolder:
-		return nil, fmt.Errorf("%s: is a folder; give the whole new path, as %s", shown, visibleLine(f.showPath(filepath.Join(dst.Abs, filepath.Base(src.Abs)))))
+		return nil, errorf("%s: is a folder; give the whole new path, as %s", shown, visibleLine(f.showPath(filepath.Join(dst.Abs, filepath.Base(src.Abs)))))
 	case from.Kind == changeFolder:
-		return nil, fmt.Errorf("%s: exists already, and a folder is never moved over a file", shown)
+		return nil, errorf("%s: exists already, and a folder is never moved over a file", shown)
 	case !args.Overwrite:
-		return nil, fmt.Errorf("%s: exists already; overwrite replaces it", shown)
+		return nil, errorf("%s: exists already; overwrite replaces it", shown)
 	case to.Sum == "":
-		return nil, fmt.Errorf("%s: has %d bytes, over %d, and could not be put back; delete it first", shown, to.Info.Size(), changeBodyMax)
+		return nil, errorf("%s: has %d bytes, over %d, and could not be put back; delete it first", shown, to.Info.Size(), changeBodyMax)
 	default:
 		plan.steps = append(plan.steps, to.step(dst, nil, true))
 	}
@@ -168,13 +167,13 @@ func (f *fileChanger) planDelete(c toolCall, args deleteArgs) (*changePlan, erro
 	files, bytes := 1, int64(0)
 	switch {
 	case st.Kind == "":
-		return nil, fmt.Errorf("%s: no such file or folder", shown)
+		return nil, errorf("%s: no such file or folder", shown)
 	case st.Kind == changeFolder:
 		if files, bytes, err = treeSize(s); err != nil {
-			return nil, fmt.Errorf("%s: %w", shown, err)
+			return nil, errorf("%s: %w", shown, err)
 		}
 		if files > 0 && !args.Recursive {
-			return nil, fmt.Errorf("%s: is a folder that holds %d files and folders; recursive deletes it with all of them", shown, files)
+			return nil, errorf("%s: is a folder that holds %d files and folders; recursive deletes it with all of them", shown, files)
 		}
 	case st.Sum != "":
 		plan.steps = append(plan.steps, st.step(p, nil, true))
@@ -187,7 +186,7 @@ func (f *fileChanger) planDelete(c toolCall, args deleteArgs) (*changePlan, erro
 		return plan, nil
 	}
 	if bytes > trashMax && !args.Erase {
-		return nil, fmt.Errorf("%s: has %d bytes, and the trash takes %d; erase deletes it for good", shown, bytes, trashMax)
+		return nil, errorf("%s: has %d bytes, and the trash takes %d; erase deletes it for good", shown, bytes, trashMax)
 	}
 	plan.steps = append(plan.steps, st.move(p, filepath.Join(f.trash, changeIDMark, filepath.Base(p.Abs)), bytes))
 	plan.notes = append(plan.notes, fmt.Sprintf("%s: %d files and folders, %d bytes", p.Rel, files, bytes))
@@ -207,7 +206,7 @@ func (f *fileChanger) erase(ctx context.Context, c toolCall, args deleteArgs) (t
 		return toolResult{}, err
 	}
 	if !f.unchanged(c, plan) {
-		return toolResult{}, errors.New("what is there has changed since this was shown; nothing was done, call again")
+		return toolResult{}, newError("what is there has changed since this was shown; nothing was done, call again")
 	}
 	_, s, st, err := f.entrySpot(args.Path, c.outside)
 	if err != nil {
@@ -220,7 +219,7 @@ func (f *fileChanger) erase(ctx context.Context, c toolCall, args deleteArgs) (t
 		err = s.dir.Remove(s.name)
 	}
 	if err = joinErrors(bareError(err), s.sync()); err != nil {
-		return toolResult{}, fmt.Errorf("erase %s: %w", visibleLine(args.Path), err)
+		return toolResult{}, errorf("erase %s: %w", visibleLine(args.Path), err)
 	}
 	r := f.result(plan, "", false)
 	r.Text = "erased for good; file_undo cannot bring it back\n" + r.Text

@@ -76,7 +76,7 @@ func (f *fileChanger) planPatch(c toolCall, files []patchFile) (*changePlan, err
 	for _, pf := range files {
 		steps, notes, err := f.planPatchFile(c, pf)
 		if err != nil {
-			return nil, fmt.Errorf("%w; nothing was changed", err)
+			return nil, errorf("%w; nothing was changed", err)
 		}
 		for _, s := range steps {
 			if s.Kind == changeFolder && made[s.Path] {
@@ -85,7 +85,7 @@ func (f *fileChanger) planPatch(c toolCall, files []patchFile) (*changePlan, err
 			made[s.Path] = true
 			for _, other := range plan.steps {
 				if other.Path == s.Path || other.Existed && s.Existed && sameFile(other.Path, s.Path) {
-					return nil, fmt.Errorf("patch line %d: a second part for %s; put both into one, or apply them one after the other; nothing was changed", pf.Line, visibleLine(f.showPath(s.Path)))
+					return nil, errorf("patch line %d: a second part for %s; put both into one, or apply them one after the other; nothing was changed", pf.Line, visibleLine(f.showPath(s.Path)))
 				}
 			}
 			plan.steps = append(plan.steps, s)
@@ -104,7 +104,7 @@ func (f *fileChanger) planPatch(c toolCall, files []patchFile) (*changePlan, err
 // planPatchFile is the part of a patch about one file.
 func (f *fileChanger) planPatchFile(c toolCall, pf patchFile) (steps []plannedStep, notes []string, err error) {
 	fail := func(format string, args ...any) ([]plannedStep, []string, error) {
-		return nil, nil, fmt.Errorf("patch line %d: "+format, append([]any{pf.Line}, args...)...)
+		return nil, nil, errorf("patch line %d: "+format, append([]any{pf.Line}, args...)...)
 	}
 	if err := f.chooseNames(c, &pf); err != nil {
 		return fail("%w", err)

@@ -4,7 +4,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -26,7 +25,7 @@ func (g fileGuard) check(p place, tree bool) error {
 	for name := range strings.SplitSeq(filepath.ToSlash(p.Rel), "/") {
 		name, _, _ = strings.Cut(name, ":")
 		if strings.EqualFold(strings.TrimRight(name, ". "), guardFolder) {
-			return fmt.Errorf("%s holds tai's own settings and logs, which no file tool may change in any mode", guardFolder)
+			return errorf("%s holds tai's own settings and logs, which no file tool may change in any mode", guardFolder)
 		}
 	}
 	for _, own := range append(g.own(), filepath.Join(g.workspace.root, guardFolder)) {
@@ -34,7 +33,7 @@ func (g fileGuard) check(p place, tree bool) error {
 			continue
 		}
 		if within(p.Abs, own) || tree && within(own, p.Abs) {
-			return errors.New("tai's own files are there, which no file tool may change in any mode")
+			return newError("tai's own files are there, which no file tool may change in any mode")
 		}
 	}
 	return nil
@@ -113,7 +112,7 @@ func (p place) spot() (s spot, missing string, err error) {
 		return spot{root, filepath.Base(p.Abs), p.Abs}, "", bareError(err)
 	}
 	if p.Rel == "." {
-		return spot{}, "", errors.New("is the workspace root itself")
+		return spot{}, "", newError("is the workspace root itself")
 	}
 	root, err := os.OpenRoot(p.root)
 	if err != nil {
@@ -126,7 +125,7 @@ func (p place) spot() (s spot, missing string, err error) {
 		next, err := enter(root, name)
 		root.Close()
 		if err != nil {
-			return spot{}, at, fmt.Errorf("folder %s: %w", visibleLine(at), bareError(err))
+			return spot{}, at, errorf("folder %s: %w", visibleLine(at), bareError(err))
 		}
 		root = next
 	}
@@ -140,9 +139,9 @@ func enter(root *os.Root, name string) (*os.Root, error) {
 	case err != nil:
 		return nil, err
 	case info.Mode()&fs.ModeSymlink != 0:
-		return nil, errors.New("a symbolic link was put in its place")
+		return nil, newError("a symbolic link was put in its place")
 	case !info.IsDir():
-		return nil, errors.New("not a directory")
+		return nil, newError("not a directory")
 	}
 	next, err := root.OpenRoot(name)
 	if err != nil {
@@ -150,7 +149,7 @@ func enter(root *os.Root, name string) (*os.Root, error) {
 	}
 	if there, err := next.Stat("."); err != nil || !os.SameFile(info, there) {
 		next.Close()
-		return nil, errors.New("it was exchanged meanwhile")
+		return nil, newError("it was exchanged meanwhile")
 	}
 	return next, nil
 }
@@ -185,9 +184,9 @@ func (s spot) state(limit int64) (st fileState, err error) {
 		}
 		st.Body = []byte(target)
 	case !info.Mode().IsRegular():
-		return st, errors.New("is no regular file, folder or symbolic link")
+		return st, newError("is no regular file, folder or symbolic link")
 	case info.Size() > limit:
-		return st, fmt.Errorf("has %d bytes, at most %d can be kept for undo", info.Size(), limit)
+		return st, errorf("has %d bytes, at most %d can be kept for undo", info.Size(), limit)
 	default:
 		st.Kind = changeFile
 		if st.Body, err = s.read(limit); err != nil {
@@ -214,7 +213,7 @@ func (s spot) read(limit int64) ([]byte, error) {
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(b)) > limit {
-		err = fmt.Errorf("has grown over %d bytes", limit)
+		err = errorf("has grown over %d bytes", limit)
 	}
 	if err != nil {
 		return nil, bareError(err)

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -49,13 +48,13 @@ func planSubmitTools(r planReviewer, agreed func(call string) (string, error)) [
 func planSubmit(ctx context.Context, r planReviewer, agreed func(string) (string, error), c toolCall) (toolResult, error) {
 	var args struct{ Plan string }
 	if err := json.Unmarshal(c.Args, &args); err != nil {
-		return toolResult{}, fmt.Errorf("read arguments: %w", err)
+		return toolResult{}, errorf("read arguments: %w", err)
 	}
 	switch {
 	case strings.TrimSpace(args.Plan) == "":
-		return toolResult{}, errors.New(`property "plan": expected a text that says something`)
+		return toolResult{}, newError(`property "plan": expected a text that says something`)
 	case len(args.Plan) > planTextMax:
-		return toolResult{}, fmt.Errorf(`property "plan": it has %d bytes, at most %d can be shown`, len(args.Plan), planTextMax)
+		return toolResult{}, errorf(`property "plan": it has %d bytes, at most %d can be shown`, len(args.Plan), planTextMax)
 	}
 	answer, err := r.review(ctx, args.Plan)
 	if err != nil {
@@ -81,7 +80,7 @@ func planSubmit(ctx context.Context, r planReviewer, agreed func(string) (string
 	shown := ""
 	if answer.Yes {
 		if out.Mode, err = agreed(c.ID); err != nil {
-			return toolResult{}, fmt.Errorf("the plan was agreed on, but the permission mode stays as it is: %w", err)
+			return toolResult{}, errorf("the plan was agreed on, but the permission mode stays as it is: %w", err)
 		}
 		if out.Mode != "" {
 			text += "\n\nThe permission mode is " + out.Mode + " again: go on with the work."

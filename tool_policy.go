@@ -48,7 +48,7 @@ func policyCheck(ctx context.Context, f policyForeseer, c toolCall) (toolResult,
 		Args json.RawMessage
 	}
 	if err := json.Unmarshal(c.Args, &args); err != nil {
-		return toolResult{}, fmt.Errorf("read arguments: %w", err)
+		return toolResult{}, errorf("read arguments: %w", err)
 	}
 	other := c
 	other.Name, other.Args = args.Tool, args.Args
@@ -58,7 +58,7 @@ func policyCheck(ctx context.Context, f policyForeseer, c toolCall) (toolResult,
 	}
 	structured, err := json.Marshal(found)
 	if err != nil {
-		return toolResult{}, fmt.Errorf("write the answer: %w", err)
+		return toolResult{}, errorf("write the answer: %w", err)
 	}
 	var text textBuilder
 	fmt.Fprintf(&text, "%s: %s\nrule: %s\n", visibleLine(found.Tool), found.Decision, visibleLine(found.Rule))

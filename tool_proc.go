@@ -110,7 +110,7 @@ func (t procToolset) start(_ context.Context, c toolCall) (toolResult, error) {
 	}
 	p, err := t.m.start(procSpec{Name: args.Name, Command: args.Command, Argv: t.shell.argv(args.Command), Dir: dir.Abs, Cwd: dir.Rel, Env: env})
 	if err != nil {
-		return toolResult{Hint: "proc_list shows what is running, proc_stop ends it"}, fmt.Errorf("start the command: %w", err)
+		return toolResult{Hint: "proc_list shows what is running, proc_stop ends it"}, errorf("start the command: %w", err)
 	}
 	waitFor(procSettle, p.done)
 	info := p.info()
@@ -130,7 +130,7 @@ func (t procToolset) process(id string) (*proc, toolResult, error) {
 	if p, ok := t.m.find(id); ok {
 		return p, toolResult{}, nil
 	}
-	return nil, toolResult{Hint: "proc_list shows the ids"}, fmt.Errorf("no background command has the id %s", quoteClip(id))
+	return nil, toolResult{Hint: "proc_list shows the ids"}, errorf("no background command has the id %s", quoteClip(id))
 }
 
 type procReadArgs struct {
@@ -156,7 +156,7 @@ func (t procToolset) read(ctx context.Context, c toolCall) (toolResult, error) {
 		from = *args.Cursor
 	}
 	if from > end {
-		return toolResult{}, fmt.Errorf("property %q: %d is behind the %d bytes of output", "cursor", from, end)
+		return toolResult{}, errorf("property %q: %d is behind the %d bytes of output", "cursor", from, end)
 	}
 	found, err := p.await(ctx, from, args.Until, time.Duration(args.Wait)*time.Second)
 	if err != nil {
@@ -288,7 +288,7 @@ func (t procToolset) write(ctx context.Context, c toolCall) (toolResult, error) 
 		return r, err
 	}
 	if args.Text == nil && !args.Close {
-		return toolResult{}, errors.New("nothing to do: give text, or close")
+		return toolResult{}, newError("nothing to do: give text, or close")
 	}
 	doc := struct {
 		ID     string `json:"id"`
@@ -296,23 +296,23 @@ func (t procToolset) write(ctx context.Context, c toolCall) (toolResult, error) 
 		Closed bool   `json:"closed"`
 	}{ID: p.id}
 	if p.over() {
-		return toolResult{Hint: "proc_read shows its last output"}, fmt.Errorf("%s has ended: %s", p.id, p.status)
+		return toolResult{Hint: "proc_read shows its last output"}, errorf("%s has ended: %s", p.id, p.status)
 	}
 	if args.Text != nil {
 		doc.Sent, err = p.write(ctx, *args.Text, procWriteTime)
 		switch {
 		case errors.Is(err, os.ErrClosed) && doc.Sent == 0:
-			return toolResult{}, fmt.Errorf("standard input of %s was closed before", p.id)
+			return toolResult{}, errorf("standard input of %s was closed before", p.id)
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return toolResult{}, fmt.Errorf("%s does not read its input: %d of %d bytes went out, the rest was not sent", p.id, doc.Sent, len(*args.Text))
+			return toolResult{}, errorf("%s does not read its input: %d of %d bytes went out, the rest was not sent", p.id, doc.Sent, len(*args.Text))
 		case err != nil:
-			return toolResult{}, fmt.Errorf("write to %s: %d of %d bytes went out: %w", p.id, doc.Sent, len(*args.Text), bareError(err))
+			return toolResult{}, errorf("write to %s: %d of %d bytes went out: %w", p.id, doc.Sent, len(*args.Text), bareError(err))
 		}
 	}
 	text := fmt.Sprintf("%d bytes sent to %s", doc.Sent, p.id)
 	if args.Close {
 		if err := p.stdin.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
-			return toolResult{}, fmt.Errorf("close the input of %s: %w", p.id, bareError(err))
+			return toolResult{}, errorf("close the input of %s: %w", p.id, bareError(err))
 		}
 		doc.Closed = true
 		text += ", its input is closed"
@@ -343,9 +343,9 @@ func (t procToolset) stop(ctx context.Context, c toolCall) (toolResult, error) {
 	info, ok, err := t.m.stop(ctx, args.ID, time.Duration(args.Grace)*time.Second)
 	switch {
 	case !ok:
-		return toolResult{Hint: "proc_list shows the ids"}, fmt.Errorf("nothing in the background has the id %s", quoteClip(args.ID))
+		return toolResult{Hint: "proc_list shows the ids"}, errorf("nothing in the background has the id %s", quoteClip(args.ID))
 	case err != nil:
-		return toolResult{}, fmt.Errorf("stop %s: %w", info.ID, err)
+		return toolResult{}, errorf("stop %s: %w", info.ID, err)
 	}
 	return toolResult{Text: procLine(info) + "\n", Structured: procJSON(info)}, nil
 }

@@ -138,14 +138,14 @@ func (d profileDesk) profiles(ctx context.Context, name string) (list []profileJ
 func (d profileDesk) list(ctx context.Context, c toolCall) (toolResult, error) {
 	var args struct{ Name string }
 	if err := json.Unmarshal(c.Args, &args); err != nil {
-		return toolResult{}, fmt.Errorf("read arguments: %w", err)
+		return toolResult{}, errorf("read arguments: %w", err)
 	}
 	list, _, err := d.profiles(ctx, args.Name)
 	if err != nil {
 		return toolResult{}, err
 	}
 	if len(list) == 0 {
-		return toolResult{Hint: profileHint}, fmt.Errorf(`property "name": there is no profile %s`, quoteClip(args.Name))
+		return toolResult{Hint: profileHint}, errorf(`property "name": there is no profile %s`, quoteClip(args.Name))
 	}
 	left := max(0, len(list)-profileListMax)
 	list = list[:len(list)-left]
@@ -184,16 +184,16 @@ func (d profileDesk) list(ctx context.Context, c toolCall) (toolResult, error) {
 func (d profileDesk) switchTo(ctx context.Context, c toolCall) (toolResult, error) {
 	var args struct{ Name string }
 	if err := json.Unmarshal(c.Args, &args); err != nil {
-		return toolResult{}, fmt.Errorf("read arguments: %w", err)
+		return toolResult{}, errorf("read arguments: %w", err)
 	}
 	list, before, err := d.profiles(ctx, args.Name)
 	switch {
 	case err != nil:
 		return toolResult{}, err
 	case len(list) == 0:
-		return toolResult{Hint: profileHint}, fmt.Errorf(`property "name": there is no profile %s`, quoteClip(args.Name))
+		return toolResult{Hint: profileHint}, errorf(`property "name": there is no profile %s`, quoteClip(args.Name))
 	case c.served():
-		return toolResult{Hint: "tai --profile NAME starts a server in another one"}, fmt.Errorf("a served session stays in the profile that tai was started in, which is %s", visibleLine(before))
+		return toolResult{Hint: "tai --profile NAME starts a server in another one"}, errorf("a served session stays in the profile that tai was started in, which is %s", visibleLine(before))
 	}
 	if err := d.use(ctx, args.Name); err != nil {
 		return toolResult{}, err

@@ -107,7 +107,7 @@ func (d recordDesk) list(ctx context.Context, c toolCall) (toolResult, error) {
 		Limit         int
 	}{Limit: recordListLimit}
 	if err := json.Unmarshal(c.Args, &args); err != nil {
-		return toolResult{}, fmt.Errorf("read arguments: %w", err)
+		return toolResult{}, errorf("read arguments: %w", err)
 	}
 	v, err := d.vault(ctx)
 	if err != nil {
@@ -162,7 +162,7 @@ func (d recordDesk) record(ctx context.Context, id string) (info recordInfo, bod
 	}
 	info, body, err = v.record(ctx, id)
 	if errors.Is(err, errNotFound) {
-		return info, nil, recordHint, fmt.Errorf(`property "id": there is no record %s`, quoteClip(id))
+		return info, nil, recordHint, errorf(`property "id": there is no record %s`, quoteClip(id))
 	}
 	if err != nil {
 		return info, nil, "", err
@@ -172,7 +172,7 @@ func (d recordDesk) record(ctx context.Context, id string) (info recordInfo, bod
 		return info, []byte(masked), "", nil
 	}
 	if encoded := base64.StdEncoding.EncodeToString(body); masked != string(body) || d.mask(encoded) != encoded {
-		return info, nil, "", fmt.Errorf("record %s is binary and holds a known secret, so nothing of it is given", info.ID)
+		return info, nil, "", errorf("record %s is binary and holds a known secret, so nothing of it is given", info.ID)
 	}
 	return info, body, "", nil
 }
@@ -185,7 +185,7 @@ func (d recordDesk) read(ctx context.Context, c toolCall) (toolResult, error) {
 		Unit   string
 	}
 	if err := json.Unmarshal(c.Args, &args); err != nil {
-		return toolResult{}, fmt.Errorf("read arguments: %w", err)
+		return toolResult{}, errorf("read arguments: %w", err)
 	}
 	bytewise := args.Unit == "bytes"
 	offset, limit := 1, fileLines
@@ -200,9 +200,9 @@ func (d recordDesk) read(ctx context.Context, c toolCall) (toolResult, error) {
 	}
 	switch {
 	case bytewise && limit > recordPageMax:
-		return toolResult{}, fmt.Errorf(`property "limit": expected at most %d bytes`, recordPageMax)
+		return toolResult{}, errorf(`property "limit": expected at most %d bytes`, recordPageMax)
 	case !bytewise && offset < 1:
-		return toolResult{}, errors.New(`property "offset": expected 1 or more, as lines are counted from 1; unit bytes counts from 0`)
+		return toolResult{}, newError(`property "offset": expected 1 or more, as lines are counted from 1; unit bytes counts from 0`)
 	}
 	info, body, hint, err := d.record(ctx, args.ID)
 	switch {
@@ -211,7 +211,7 @@ func (d recordDesk) read(ctx context.Context, c toolCall) (toolResult, error) {
 	case len(body) == 0:
 		return toolResult{Text: info.ID + " is empty"}, nil
 	case bytewise && offset >= len(body):
-		return toolResult{}, fmt.Errorf("offset %d is past the end: the record has %d bytes", offset, len(body))
+		return toolResult{}, errorf("offset %d is past the end: the record has %d bytes", offset, len(body))
 	case bytewise && info.Text:
 		return toolResult{Text: textPage(string(body), offset, limit)}, nil
 	case bytewise:
@@ -284,7 +284,7 @@ func (d recordDesk) search(ctx context.Context, c toolCall, within time.Duration
 	var call struct{ ID string }
 	args := searchArgs{Limit: searchLimit}
 	if err := joinErrors(json.Unmarshal(c.Args, &call), json.Unmarshal(c.Args, &args)); err != nil {
-		return toolResult{}, fmt.Errorf("read arguments: %w", err)
+		return toolResult{}, errorf("read arguments: %w", err)
 	}
 	re, err := args.compile()
 	if err != nil {
@@ -295,7 +295,7 @@ func (d recordDesk) search(ctx context.Context, c toolCall, within time.Duration
 	case err != nil:
 		return toolResult{Hint: hint}, err
 	case !info.Text:
-		return toolResult{Hint: "record_read with unit bytes gives it as base64"}, fmt.Errorf("record %s is binary: only text is searched", info.ID)
+		return toolResult{Hint: "record_read with unit bytes gives it as base64"}, errorf("record %s is binary: only text is searched", info.ID)
 	}
 	inner, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -80,20 +79,20 @@ func textSearch(ctx context.Context, w workspace, c toolCall, within time.Durati
 		return toolResult{}, err
 	}
 	if args.Glob != "" && !globValid(args.Glob) {
-		return toolResult{}, fmt.Errorf("glob %q is malformed", args.Glob)
+		return toolResult{}, errorf("glob %q is malformed", args.Glob)
 	}
 	p, err := w.locate(args.Path)
 	if err != nil {
 		return toolResult{}, err
 	}
 	if err := p.check(c.outside); err != nil {
-		return toolResult{}, fmt.Errorf("%s: %w", visibleLine(args.Path), err)
+		return toolResult{}, errorf("%s: %w", visibleLine(args.Path), err)
 	}
 	inner, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	s := &search{ctx: inner, args: args, re: re}
 	if err := s.start(p); err != nil {
-		return toolResult{}, fmt.Errorf("search %s: %w", visibleLine(cmpOrRoot(args.Path)), err)
+		return toolResult{}, errorf("search %s: %w", visibleLine(cmpOrRoot(args.Path)), err)
 	}
 	if ctx.Err() != nil {
 		return toolResult{}, ctx.Err()
@@ -112,7 +111,7 @@ func (a searchArgs) compile() (*regexp.Regexp, error) {
 	}
 	re, err := regexp.Compile(expr)
 	if err != nil {
-		return nil, fmt.Errorf("pattern: %w (use literal for plain text)", err)
+		return nil, errorf("pattern: %w (use literal for plain text)", err)
 	}
 	return re, nil
 }
@@ -165,7 +164,7 @@ func (s *search) start(p place) error {
 	s.root = root
 	if !info.IsDir() {
 		if !info.Mode().IsRegular() {
-			return errors.New("is no regular file")
+			return newError("is no regular file")
 		}
 		s.file(name, info.Size())
 		return nil
@@ -338,7 +337,7 @@ func (s *search) readSmall(name string, limit int64) (string, error) {
 		return "", err
 	}
 	if !info.Mode().IsRegular() {
-		return "", errors.New("is no regular file")
+		return "", newError("is no regular file")
 	}
 	f, err := s.root.Open(name)
 	if err != nil {
@@ -348,7 +347,7 @@ func (s *search) readSmall(name string, limit int64) (string, error) {
 	var b textBuilder
 	n, err := io.Copy(&b, io.LimitReader(f, limit+1))
 	if err == nil && n > limit {
-		err = fmt.Errorf("over %d bytes", limit)
+		err = errorf("over %d bytes", limit)
 	}
 	return b.String(), err
 }

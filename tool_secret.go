@@ -239,10 +239,10 @@ func (d secretDesk) judge(c toolCall) policyRequest {
 func (d secretDesk) set(ctx context.Context, c toolCall) (toolResult, error) {
 	var args struct{ Name, From string }
 	if err := json.Unmarshal(c.Args, &args); err != nil {
-		return toolResult{}, fmt.Errorf("read arguments: %w", err)
+		return toolResult{}, errorf("read arguments: %w", err)
 	}
 	if err := validSecretName(args.Name); err != nil {
-		return toolResult{}, fmt.Errorf(`property "name": %w`, err)
+		return toolResult{}, errorf(`property "name": %w`, err)
 	}
 	value, err := d.value(ctx, args.Name, args.From, c.outside)
 	if err != nil {
@@ -280,17 +280,17 @@ func (d secretDesk) value(ctx context.Context, name, from string, outside bool) 
 	case kind == "env" && rest != "":
 		value, ok := d.env(rest)
 		if !ok {
-			return "", fmt.Errorf(`property "from": variable %s is not set where tai runs`, quoteClip(rest))
+			return "", errorf(`property "from": variable %s is not set where tai runs`, quoteClip(rest))
 		}
 		return value, nil
 	case kind == "file" && rest != "":
 		value, err := d.file(rest, outside)
 		if err != nil {
-			return "", fmt.Errorf(`property "from": file %s: %w`, quoteClip(rest), err)
+			return "", errorf(`property "from": file %s: %w`, quoteClip(rest), err)
 		}
 		return value, nil
 	}
-	return "", errors.New(`property "from": expected prompt, env:NAME or file:PATH`)
+	return "", newError(`property "from": expected prompt, env:NAME or file:PATH`)
 }
 
 // file reads a value from a file that nobody else can read, never one of tai's own. One line end at its end is cut.
@@ -300,7 +300,7 @@ func (d secretDesk) file(path string, outside bool) (string, error) {
 		return "", err
 	}
 	if d.guard.check(p, false) != nil {
-		return "", errors.New("tai's own files are there, and no secret is taken from them")
+		return "", newError("tai's own files are there, and no secret is taken from them")
 	}
 	f, _, err := openFile(p, outside)
 	if err != nil {
@@ -317,7 +317,7 @@ func (d secretDesk) file(path string, outside bool) (string, error) {
 func (d secretDesk) delete(ctx context.Context, c toolCall) (toolResult, error) {
 	var args struct{ Name string }
 	if err := json.Unmarshal(c.Args, &args); err != nil {
-		return toolResult{}, fmt.Errorf("read arguments: %w", err)
+		return toolResult{}, errorf("read arguments: %w", err)
 	}
 	v, err := d.vault(ctx)
 	if err != nil {
@@ -325,7 +325,7 @@ func (d secretDesk) delete(ctx context.Context, c toolCall) (toolResult, error) 
 	}
 	users, err := dropSecret(ctx, v, args.Name)
 	if errors.Is(err, errNotFound) {
-		return toolResult{Hint: secretHint}, fmt.Errorf(`property "name": there is no secret %s`, quoteClip(args.Name))
+		return toolResult{Hint: secretHint}, errorf(`property "name": there is no secret %s`, quoteClip(args.Name))
 	}
 	if err != nil {
 		return toolResult{}, err

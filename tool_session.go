@@ -76,7 +76,7 @@ func sessionSearch(ctx context.Context, open func(context.Context) (*vault, erro
 		Limit int
 	}{Limit: sessionHits}
 	if err := json.Unmarshal(c.Args, &args); err != nil {
-		return toolResult{}, fmt.Errorf("read arguments: %w", err)
+		return toolResult{}, errorf("read arguments: %w", err)
 	}
 	v, err := open(ctx)
 	if err != nil {
@@ -144,7 +144,7 @@ func sessionRead(ctx context.Context, open func(context.Context) (*vault, error)
 		From, Limit int
 	}{From: 1, Limit: sessionTurns}
 	if err := json.Unmarshal(c.Args, &args); err != nil {
-		return toolResult{}, fmt.Errorf("read arguments: %w", err)
+		return toolResult{}, errorf("read arguments: %w", err)
 	}
 	v, err := open(ctx)
 	if err != nil {
@@ -156,7 +156,7 @@ func sessionRead(ctx context.Context, open func(context.Context) (*vault, error)
 		rows, err = v.messages(ctx, s.ID)
 	}
 	if errors.Is(err, errNotFound) {
-		return toolResult{Hint: "session_search finds sessions by their words"}, fmt.Errorf("id: there is no session %s", quoteClip(args.ID))
+		return toolResult{Hint: "session_search finds sessions by their words"}, errorf("id: there is no session %s", quoteClip(args.ID))
 	}
 	if err != nil {
 		return toolResult{}, err
@@ -166,7 +166,7 @@ func sessionRead(ctx context.Context, open func(context.Context) (*vault, error)
 		return toolResult{}, err
 	}
 	if args.From > 1 && args.From > part.Turns {
-		return toolResult{}, fmt.Errorf("from: the session has %s", plural(part.Turns, "turn"))
+		return toolResult{}, errorf("from: the session has %s", plural(part.Turns, "turn"))
 	}
 	return toolResult{Text: part.text(), Structured: procJSON(part)}, nil
 }
@@ -189,7 +189,7 @@ func sessionPartOf(s sessionInfo, rows []storedMessage, from, limit int) (p sess
 		}
 		m, err := shortMessage(row, p.Turns)
 		if err != nil {
-			return p, fmt.Errorf("session %s: message %d: %w", s.ID, row.Seq, err)
+			return p, errorf("session %s: message %d: %w", s.ID, row.Seq, err)
 		}
 		n := len(m.Text)
 		for _, call := range m.Calls {

@@ -253,10 +253,10 @@ func (s shellRunner) place(c toolCall, command, cwd string, extra map[string]str
 		err = standsAsFolder(dir.Abs)
 	}
 	if err != nil {
-		return place{}, nil, fmt.Errorf("cwd %s: %w", quoteClip(cwd), err)
+		return place{}, nil, errorf("cwd %s: %w", quoteClip(cwd), err)
 	}
 	if env, err = s.env(extra); err == nil && strings.ContainsRune(command, 0) {
-		err = errors.New("command holds a NUL byte")
+		err = newError("command holds a NUL byte")
 	}
 	return dir, env, err
 }
@@ -266,11 +266,11 @@ func standsAsFolder(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return errors.New("there is no such folder")
+		return newError("there is no such folder")
 	case err != nil:
 		return bareError(err)
 	case !info.IsDir():
-		return errors.New("is no folder")
+		return newError("is no folder")
 	}
 	return nil
 }
@@ -291,7 +291,7 @@ func (s shellRunner) finish(ctx, inner context.Context, cmd *exec.Cmd, out *shel
 	err := s.wait(cmd, out)
 	took := time.Since(start)
 	if cmd.ProcessState == nil {
-		return shellEnd{}, fmt.Errorf("start the command: %w", err)
+		return shellEnd{}, errorf("start the command: %w", err)
 	}
 	end := shellEnd{exit: cmd.ProcessState.ExitCode(), status: cmd.ProcessState.String(), took: took}
 	switch {
@@ -346,7 +346,7 @@ func (s shellRunner) env(extra map[string]string) ([]string, error) {
 	names := make([]string, 0, len(extra))
 	for name, value := range extra {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
-			return nil, fmt.Errorf("env: %q is no name of a variable, or its value holds a NUL byte", clip(visibleLine(name), 100))
+			return nil, errorf("env: %q is no name of a variable, or its value holds a NUL byte", clip(visibleLine(name), 100))
 		}
 		names = append(names, name)
 	}

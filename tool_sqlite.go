@@ -6,7 +6,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 
@@ -62,7 +61,7 @@ type sqliteArgs struct {
 func (d dataFiles) sqliteQuery(ctx context.Context, c toolCall) (toolResult, error) {
 	a := sqliteArgs{Limit: dataRows}
 	if err := json.Unmarshal(c.Args, &a); err != nil {
-		return toolResult{}, fmt.Errorf("read arguments: %w", err)
+		return toolResult{}, errorf("read arguments: %w", err)
 	}
 	st, err := readingStatement(a.SQL)
 	if err != nil {
@@ -78,7 +77,7 @@ func (d dataFiles) sqliteQuery(ctx context.Context, c toolCall) (toolResult, err
 			return toolResult{}, err
 		}
 		if f.info.Size() == 0 {
-			return toolResult{}, fmt.Errorf("%s is an empty file, no database yet; sqlite_exec makes one", visibleLine(a.Path))
+			return toolResult{}, errorf("%s is an empty file, no database yet; sqlite_exec makes one", visibleLine(a.Path))
 		}
 		var t *dataTable
 		err = d.read(ctx, f, func(db *dataConn, note string) (err error) {
@@ -101,15 +100,15 @@ func readingStatement(text string) (sqlStatement, error) {
 	case err != nil:
 		return sqlStatement{}, err
 	case len(list) == 0:
-		return sqlStatement{}, errors.New("sql holds no statement")
+		return sqlStatement{}, newError("sql holds no statement")
 	case len(list) > 1:
-		return sqlStatement{}, fmt.Errorf("sql holds %d statements; only one is run", len(list))
+		return sqlStatement{}, errorf("sql holds %d statements; only one is run", len(list))
 	}
 	switch st := list[0]; st.Word {
 	case "SELECT", "WITH", "VALUES", "EXPLAIN", "PRAGMA":
 		return st, nil
 	default:
-		return sqlStatement{}, fmt.Errorf("sql begins with %s; only SELECT, WITH, VALUES, EXPLAIN and reading PRAGMAs are run here", clip(visibleLine(st.Word), 40))
+		return sqlStatement{}, errorf("sql begins with %s; only SELECT, WITH, VALUES, EXPLAIN and reading PRAGMAs are run here", clip(visibleLine(st.Word), 40))
 	}
 }
 
@@ -120,16 +119,16 @@ func changingStatements(text string) ([]sqlStatement, error) {
 	case err != nil:
 		return nil, err
 	case len(list) == 0:
-		return nil, errors.New("sql holds no statement")
+		return nil, newError("sql holds no statement")
 	case len(list) > sqliteStatements:
-		return nil, fmt.Errorf("sql holds %d statements, at most %d", len(list), sqliteStatements)
+		return nil, errorf("sql holds %d statements, at most %d", len(list), sqliteStatements)
 	}
 	for i, st := range list {
 		switch st.Word {
 		case "BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE":
-			return nil, fmt.Errorf("statement %d: refused: %s; all statements of a call are one transaction already", i+1, st.Word)
+			return nil, errorf("statement %d: refused: %s; all statements of a call are one transaction already", i+1, st.Word)
 		case "VACUUM":
-			return nil, fmt.Errorf("statement %d: refused: VACUUM writes other files and cannot be part of a transaction", i+1)
+			return nil, errorf("statement %d: refused: VACUUM writes other files and cannot be part of a transaction", i+1)
 		}
 	}
 	return list, nil
@@ -138,14 +137,14 @@ func changingStatements(text string) ([]sqlStatement, error) {
 func (d dataFiles) sqliteExec(ctx context.Context, c toolCall) (toolResult, error) {
 	var a sqliteArgs
 	if err := json.Unmarshal(c.Args, &a); err != nil {
-		return toolResult{}, fmt.Errorf("read arguments: %w", err)
+		return toolResult{}, errorf("read arguments: %w", err)
 	}
 	list, err := changingStatements(a.SQL)
 	if err != nil {
 		return toolResult{}, err
 	}
 	if len(a.Params) > 2 && len(list) > 1 {
-		return toolResult{}, fmt.Errorf("params: sql holds %d statements; values are given to one only", len(list))
+		return toolResult{}, errorf("params: sql holds %d statements; values are given to one only", len(list))
 	}
 	args := make([][]driver.NamedValue, len(list))
 	for i, st := range list {
@@ -211,9 +210,9 @@ func (c *dataConn) execAll(ctx context.Context, list []sqlStatement, args [][]dr
 		case err != nil && ctx.Err() != nil, isBusy(err):
 			return r, err
 		case err != nil && len(list) > 1:
-			return r, fmt.Errorf("statement %d of %d (%s): %w; nothing was changed", i+1, len(list), brief(visibleLine(st.Text), 60), sqliteKeep(err))
+			return r, errorf("statement %d of %d (%s): %w; nothing was changed", i+1, len(list), brief(visibleLine(st.Text), 60), sqliteKeep(err))
 		case err != nil:
-			return r, fmt.Errorf("%w; nothing was changed", sqliteKeep(err))
+			return r, errorf("%w; nothing was changed", sqliteKeep(err))
 		}
 		r.statements++
 	}

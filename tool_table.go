@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -78,11 +77,11 @@ func (q tableQuery) judge(c toolCall) policyRequest {
 func (q tableQuery) run(ctx context.Context, c toolCall) (toolResult, error) {
 	a := tableArgs{Limit: dataRows}
 	if err := json.Unmarshal(c.Args, &a); err != nil {
-		return toolResult{}, fmt.Errorf("read arguments: %w", err)
+		return toolResult{}, errorf("read arguments: %w", err)
 	}
 	st, err := readingStatement(a.SQL)
 	if err == nil && (st.Params > 0 || st.Named != "") {
-		err = errors.New("sql: values have to be written out here; there are no params")
+		err = newError("sql: values have to be written out here; there are no params")
 	}
 	if err != nil {
 		return toolResult{}, err
@@ -95,7 +94,7 @@ func (q tableQuery) run(ctx context.Context, c toolCall) (toolResult, error) {
 			}
 			t, err := db.selectRows(ctx, st, nil, a.Limit)
 			if err != nil {
-				return fmt.Errorf("%w\n%s", sqlFault(err), tablesText(tables))
+				return errorf("%w\n%s", sqlFault(err), tablesText(tables))
 			}
 			r = tableResult(tables, t)
 			return nil
@@ -114,7 +113,7 @@ func (q tableQuery) load(ctx context.Context, c toolCall, db *dataConn, sources 
 	for i, s := range sources {
 		d, n, err := q.loadOne(ctx, c, db, s, names, tableBytesMax-size, tableRowsMax-rows)
 		if err != nil {
-			return nil, fmt.Errorf("sources[%d]: %w", i, err)
+			return nil, errorf("sources[%d]: %w", i, err)
 		}
 		size, rows = size+n, rows+d.rows
 		tables = append(tables, d)
@@ -130,28 +129,28 @@ func (q tableQuery) loadOne(ctx context.Context, c toolCall, db *dataConn, s tab
 	}
 	defer closed()
 	if in.size > room {
-		return nil, 0, fmt.Errorf("%s has %d bytes; all sources together may have %d", in.label, in.size, tableBytesMax)
+		return nil, 0, errorf("%s has %d bytes; all sources together may have %d", in.label, in.size, tableBytesMax)
 	}
 	d, err := in.read(ctx)
 	if err == nil && d.rows > rows {
-		err = fmt.Errorf("has %d rows; all sources together may have %d", d.rows, tableRowsMax)
+		err = errorf("has %d rows; all sources together may have %d", d.rows, tableRowsMax)
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", in.label, err)
+		return nil, 0, errorf("%s: %w", in.label, err)
 	}
 	d.name = s.Name
 	switch {
 	case d.name == "":
 		d.name = uniqueName(names, tableNameOf(in.base))
 	case names[strings.ToLower(d.name)]:
-		return nil, 0, fmt.Errorf("the table %s stands twice", d.name)
+		return nil, 0, errorf("the table %s stands twice", d.name)
 	case strings.HasPrefix(strings.ToLower(d.name), "sqlite_"):
-		return nil, 0, fmt.Errorf("name: %s begins with sqlite_, which SQLite keeps for itself", d.name)
+		return nil, 0, errorf("name: %s begins with sqlite_, which SQLite keeps for itself", d.name)
 	default:
 		names[strings.ToLower(d.name)] = true
 	}
 	if err := db.load(ctx, d); err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", in.label, sqlFault(err))
+		return nil, 0, errorf("%s: %w", in.label, sqlFault(err))
 	}
 	d.each = nil // and with it what it was read from
 	return d, in.size, nil
@@ -161,11 +160,11 @@ func (q tableQuery) loadOne(ctx context.Context, c toolCall, db *dataConn, s tab
 func (q tableQuery) input(ctx context.Context, c toolCall, s tableSource) (in *tableInput, closed func(), err error) {
 	switch {
 	case (s.Path == "") == (s.Record == ""):
-		return nil, nil, errors.New("one of path and record is needed")
+		return nil, nil, newError("one of path and record is needed")
 	case s.Record != "":
 		v, err := q.vault(ctx)
 		if err != nil {
-			return nil, nil, fmt.Errorf("open the vault: %w", err)
+			return nil, nil, errorf("open the vault: %w", err)
 		}
 		info, body, err := v.record(ctx, s.Record)
 		if err != nil {
@@ -179,7 +178,7 @@ func (q tableQuery) input(ctx context.Context, c toolCall, s tableSource) (in *t
 	}
 	f, size, err := openFile(p, c.outside)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", visibleLine(s.Path), err)
+		return nil, nil, errorf("%s: %w", visibleLine(s.Path), err)
 	}
 	return &tableInput{tableSource: s, label: visibleLine(p.Rel), base: path.Base(p.Rel), size: size, body: f}, func() { f.Close() }, nil // only read
 }

@@ -69,12 +69,12 @@ func todoWrite(_ context.Context, c toolCall) (toolResult, error) {
 func todoItems(args json.RawMessage) ([]todoItem, error) {
 	var list struct{ Items []todoItem }
 	if err := json.Unmarshal(args, &list); err != nil {
-		return nil, fmt.Errorf("read arguments: %w", err)
+		return nil, errorf("read arguments: %w", err)
 	}
 	for i := range list.Items {
 		item := &list.Items[i]
 		if strings.TrimSpace(item.Text) == "" {
-			return nil, fmt.Errorf(`property "items": expected a text in item %d`, i+1)
+			return nil, errorf(`property "items": expected a text in item %d`, i+1)
 		}
 		if item.Status == "" {
 			item.Status = todoPending
@@ -121,7 +121,7 @@ func lastTodo(rows []storedMessage) ([]todoItem, error) {
 		}
 		m, err := fromStored(row)
 		if err != nil {
-			return nil, fmt.Errorf("message %d: %w", row.Seq, err)
+			return nil, errorf("message %d: %w", row.Seq, err)
 		}
 		for _, c := range m.Calls {
 			if c.Name == todoTool {

@@ -53,7 +53,7 @@ type fileMove struct {
 // at this moment gives away nothing.
 func (m fileMove) do(ctx context.Context) error {
 	if exists(m.to.dir, m.to.name) && !m.caseOnly {
-		return errors.New("the new place is taken")
+		return newError("the new place is taken")
 	}
 	out, in := moveTemps(m.id, m.n)
 	var err error
@@ -116,7 +116,7 @@ func (m fileMove) hop(out, in string) error {
 func (m fileMove) copy(ctx context.Context, out, in string) error {
 	t := treeCopy{ctx: ctx}
 	if err := t.copy(m.from.dir, m.from.name, m.to.dir, in); err != nil {
-		return joinErrors(fmt.Errorf("copy to another disk: %w", bareError(err)), m.to.dir.RemoveAll(in))
+		return joinErrors(errorf("copy to another disk: %w", bareError(err)), m.to.dir.RemoveAll(in))
 	}
 	m.reached("copied")
 	if err := m.from.dir.Rename(m.from.name, out); err != nil {
@@ -155,7 +155,7 @@ type treeCopy struct {
 
 func (t *treeCopy) copy(from *os.Root, name string, to *os.Root, as string) error {
 	if t.files++; t.files > treeMaxFiles || t.bytes > trashMax {
-		return fmt.Errorf("over %d files or %d bytes", treeMaxFiles, trashMax)
+		return errorf("over %d files or %d bytes", treeMaxFiles, trashMax)
 	}
 	if err := t.ctx.Err(); err != nil {
 		return err
@@ -174,7 +174,7 @@ func (t *treeCopy) copy(from *os.Root, name string, to *os.Root, as string) erro
 	case mode.IsDir():
 		return t.folder(from, name, to, as, info)
 	case !mode.IsRegular():
-		return fmt.Errorf("%s is no regular file, folder or link", visibleLine(name))
+		return errorf("%s is no regular file, folder or link", visibleLine(name))
 	}
 	in, err := from.Open(name)
 	if err != nil {
@@ -241,7 +241,7 @@ func treeSize(s spot) (files int, bytes int64, err error) {
 			return err
 		}
 		if files++; files > treeMaxFiles {
-			return fmt.Errorf("holds more than %d files and folders", treeMaxFiles)
+			return errorf("holds more than %d files and folders", treeMaxFiles)
 		}
 		if d.Type().IsRegular() {
 			info, err := d.Info()

@@ -107,7 +107,7 @@ func (f *fileChanger) findChange(ctx context.Context, args undoArgs) (was fileCh
 	if id == "" {
 		id, err = v.lastChange(ctx, f.workspace.root, abs)
 		if errors.Is(err, errNotFound) {
-			return was, fmt.Errorf("there is no change to undo%s in this workspace", map[bool]string{true: " of " + visibleLine(args.Path)}[abs != ""])
+			return was, errorf("there is no change to undo%s in this workspace", map[bool]string{true: " of " + visibleLine(args.Path)}[abs != ""])
 		}
 		if err != nil {
 			return was, err
@@ -115,7 +115,7 @@ func (f *fileChanger) findChange(ctx context.Context, args undoArgs) (was fileCh
 	}
 	was, err = v.change(ctx, id)
 	if errors.Is(err, errNotFound) {
-		return was, fmt.Errorf("there is no change %s: it was never made, or is older than what is kept", quoteClip(id))
+		return was, errorf("there is no change %s: it was never made, or is older than what is kept", quoteClip(id))
 	}
 	if err != nil {
 		return was, err
@@ -123,13 +123,13 @@ func (f *fileChanger) findChange(ctx context.Context, args undoArgs) (was fileCh
 	touched := func(s changeStep) bool { return s.Path == abs || s.Target == abs }
 	switch {
 	case was.Root != f.workspace.root:
-		return was, fmt.Errorf("change %s was made in another workspace, %s", was.ID, visibleLine(was.Root))
+		return was, errorf("change %s was made in another workspace, %s", was.ID, visibleLine(was.Root))
 	case was.Undone == was.ID:
-		return was, fmt.Errorf("change %s is undone already", was.ID)
+		return was, errorf("change %s is undone already", was.ID)
 	case was.Undone != "":
-		return was, fmt.Errorf("change %s is undone already, by %s; file_undo with that id does it again", was.ID, was.Undone)
+		return was, errorf("change %s is undone already, by %s; file_undo with that id does it again", was.ID, was.Undone)
 	case abs != "" && !slices.ContainsFunc(was.Steps, touched):
-		return was, fmt.Errorf("change %s did not touch %s", was.ID, visibleLine(args.Path))
+		return was, errorf("change %s did not touch %s", was.ID, visibleLine(args.Path))
 	}
 	return was, nil
 }
@@ -159,7 +159,7 @@ func (f *fileChanger) settleFor(ctx context.Context, was fileChange) error {
 			continue
 		}
 		if err := f.settle(c); err != nil {
-			return fmt.Errorf("clear up after the unfinished change %s: %w", c.ID, err)
+			return errorf("clear up after the unfinished change %s: %w", c.ID, err)
 		}
 	}
 	return nil
@@ -202,7 +202,7 @@ func (u *undoWork) state(abs string) (st fileState, folders []plannedStep, err e
 	p := u.f.workspace.at(abs)
 	if !within(abs, u.f.trash) {
 		if err := joinErrors(p.check(u.outside), u.f.guard.check(p, false)); err != nil {
-			return st, nil, fmt.Errorf("%s: %w", visibleLine(p.Rel), err)
+			return st, nil, errorf("%s: %w", visibleLine(p.Rel), err)
 		}
 	}
 	s, missing, err := p.spot()
@@ -218,7 +218,7 @@ func (u *undoWork) state(abs string) (st fileState, folders []plannedStep, err e
 		st, err = s.look()
 	}
 	if err != nil {
-		err = fmt.Errorf("%s: %w", visibleLine(p.Rel), err)
+		err = errorf("%s: %w", visibleLine(p.Rel), err)
 	}
 	return st, nil, err
 }
@@ -233,9 +233,9 @@ func (u *undoWork) conflict(abs, what string) error {
 	id, tool, err := v.changeAfter(u.ctx, u.was, abs)
 	switch {
 	case err == nil:
-		return fmt.Errorf("change %s cannot be undone: %s %s, by %s (%s); undo that one first; nothing was changed", u.was.ID, shown, what, id, tool)
+		return errorf("change %s cannot be undone: %s %s, by %s (%s); undo that one first; nothing was changed", u.was.ID, shown, what, id, tool)
 	case errors.Is(err, errNotFound):
-		return fmt.Errorf("change %s cannot be undone: %s %s, and not by a file tool; put it back by hand, or move it away; nothing was changed", u.was.ID, shown, what)
+		return errorf("change %s cannot be undone: %s %s, and not by a file tool; put it back by hand, or move it away; nothing was changed", u.was.ID, shown, what)
 	}
 	return err
 }

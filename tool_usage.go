@@ -90,7 +90,7 @@ func usageTools(s usageSource) []tool {
 		run: func(ctx context.Context, c toolCall) (toolResult, error) {
 			var args struct{ By, Since string }
 			if err := json.Unmarshal(c.Args, &args); err != nil {
-				return toolResult{}, fmt.Errorf("read arguments: %w", err)
+				return toolResult{}, errorf("read arguments: %w", err)
 			}
 			r, err := s.report(ctx, args.By, args.Since)
 			if err != nil {
@@ -105,7 +105,7 @@ func usageTools(s usageSource) []tool {
 func (s usageSource) report(ctx context.Context, by, since string) (r usageReport, err error) {
 	at, err := sinceTime(since, s.Now())
 	if err != nil {
-		return r, fmt.Errorf("since %w", err)
+		return r, errorf("since %w", err)
 	}
 	r = usageReport{By: cmp.Or(by, usageByModel), Rows: []usageLine{}, Notes: []string{}}
 	if !at.IsZero() {
@@ -117,7 +117,7 @@ func (s usageSource) report(ctx context.Context, by, since string) (r usageRepor
 	case usageByServer, usageByTool:
 		err = s.addCalls(ctx, &r, at)
 	default:
-		err = fmt.Errorf("by %s: it is model, session, server or tool", quoteClip(by))
+		err = errorf("by %s: it is model, session, server or tool", quoteClip(by))
 	}
 	if len(r.Rows) > usageRowsMax {
 		r.Rows, r.LeftOut = r.Rows[:usageRowsMax], len(r.Rows)-usageRowsMax

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -95,20 +94,20 @@ func (f *fileChanger) target(c toolCall, path string) (p place, st fileState, fo
 		return p, st, nil, err
 	}
 	if strings.HasSuffix(path, "/") {
-		return p, st, nil, fmt.Errorf("%s: a name that ends in / is that of a folder", visibleLine(path))
+		return p, st, nil, errorf("%s: a name that ends in / is that of a folder", visibleLine(path))
 	}
 	st, folders, err = f.lookup(p, c.outside)
 	switch {
 	case err != nil:
 	case st.Kind == changeFolder:
-		err = errors.New("is a folder")
+		err = newError("is a folder")
 	case st.Kind == changeLink:
-		err = errors.New("a symbolic link was put in its place")
+		err = newError("a symbolic link was put in its place")
 	case st.Kind == changeFile && st.Info.Mode().Perm()&0o200 == 0:
-		err = fmt.Errorf("is write-protected (mode %04o)", st.Info.Mode().Perm())
+		err = errorf("is write-protected (mode %04o)", st.Info.Mode().Perm())
 	}
 	if err != nil {
-		err = fmt.Errorf("%s: %w", visibleLine(path), err)
+		err = errorf("%s: %w", visibleLine(path), err)
 	}
 	return p, st, folders, err
 }
@@ -117,11 +116,11 @@ func (f *fileChanger) target(c toolCall, path string) (p place, st fileState, fo
 func (f *fileChanger) existing(c toolCall, path string) (place, fileState, error) {
 	p, st, _, err := f.target(c, path)
 	if err == nil && st.Kind == "" {
-		err = fmt.Errorf("%s: no such file", visibleLine(path))
+		err = errorf("%s: no such file", visibleLine(path))
 	}
 	if err == nil {
 		if terr := editableText(st.Body); terr != nil {
-			err = fmt.Errorf("%s: %w", visibleLine(path), terr)
+			err = errorf("%s: %w", visibleLine(path), terr)
 		}
 	}
 	return p, st, err
@@ -134,7 +133,7 @@ func planFor(tool string, p place, st fileState, folders []plannedStep, text str
 		return plan, nil
 	}
 	if len(text) > changeBodyMax {
-		return nil, fmt.Errorf("%s would have %d bytes, at most %d", visibleLine(p.Rel), len(text), changeBodyMax)
+		return nil, errorf("%s would have %d bytes, at most %d", visibleLine(p.Rel), len(text), changeBodyMax)
 	}
 	plan.steps = append(folders, st.step(p, []byte(text), false))
 	if st.Info != nil && fileLinks(st.Info) > 1 {
@@ -160,18 +159,18 @@ func (f *fileChanger) planWrite(c toolCall) (*changePlan, error) {
 	text, old := args.Content, string(st.Body)
 	switch {
 	case len(folders) > 0 && !args.Mkdirs:
-		return nil, fmt.Errorf("%s: the folder %s does not exist; mkdirs makes it", shown, visibleLine(f.showPath(folders[len(folders)-1].Path)))
+		return nil, errorf("%s: the folder %s does not exist; mkdirs makes it", shown, visibleLine(f.showPath(folders[len(folders)-1].Path)))
 	case args.IfHash != "" && st.Kind == "":
-		return nil, fmt.Errorf("%s: if_hash is given and the file does not exist", shown)
+		return nil, errorf("%s: if_hash is given and the file does not exist", shown)
 	case args.IfHash != "" && st.Sum != args.IfHash:
-		return nil, fmt.Errorf("%s: has changed: its SHA-256 is now %s, not that of if_hash; read it again", shown, st.Sum)
+		return nil, errorf("%s: has changed: its SHA-256 is now %s, not that of if_hash; read it again", shown, st.Sum)
 	case args.Mode == "append":
 		if usesCRLF(old) {
 			text = toCRLF(text)
 		}
 		text = old + text
 	case st.Kind != "" && (args.Mode == "create" || args.Mode == "" && args.IfHash == "") && text != old:
-		return nil, fmt.Errorf("%s: exists already, with %d bytes; mode replace writes over it, append adds to it, file_edit changes a part", shown, len(st.Body))
+		return nil, errorf("%s: exists already, with %d bytes; mode replace writes over it, append adds to it, file_edit changes a part", shown, len(st.Body))
 	}
 	plan, err := planFor("file_write", p, st, folders, text)
 	if err == nil && !plan.empty() && st.Kind != "" {
@@ -201,7 +200,7 @@ func (f *fileChanger) planEdit(c toolCall) (*changePlan, error) {
 	}
 	text, err := replaceText(string(st.Body), args.Old, args.New, args.All)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", visibleLine(args.Path), err)
+		return nil, errorf("%s: %w", visibleLine(args.Path), err)
 	}
 	return planFor("file_edit", p, st, nil, text)
 }
@@ -220,7 +219,7 @@ func (f *fileChanger) planAnchored(c toolCall) (*changePlan, error) {
 	}
 	text, err := editAnchored(string(st.Body), args.Edits)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", visibleLine(args.Path), err)
+		return nil, errorf("%s: %w", visibleLine(args.Path), err)
 	}
 	return planFor("file_edit_anchored", p, st, nil, text)
 }
@@ -240,23 +239,23 @@ func (f *fileChanger) readHashed(ctx context.Context, c toolCall) (toolResult, e
 	}
 	file, size, err := openFile(p, c.outside)
 	if err != nil {
-		return toolResult{}, fmt.Errorf("%s: %w", visibleLine(args.Path), err)
+		return toolResult{}, errorf("%s: %w", visibleLine(args.Path), err)
 	}
 	defer file.Close()
 	if size > changeBodyMax {
-		return toolResult{}, fmt.Errorf("%s: has %d bytes; files over %d cannot be edited, file_read shows them", visibleLine(args.Path), size, changeBodyMax)
+		return toolResult{}, errorf("%s: has %d bytes; files over %d cannot be edited, file_read shows them", visibleLine(args.Path), size, changeBodyMax)
 	}
 	var body bytes.Buffer
 	if _, err := io.Copy(&body, io.LimitReader(file, changeBodyMax)); err != nil {
-		return toolResult{}, fmt.Errorf("read %s: %w", visibleLine(args.Path), bareError(err))
+		return toolResult{}, errorf("read %s: %w", visibleLine(args.Path), bareError(err))
 	}
 	if err := editableText(body.Bytes()); err != nil {
-		return toolResult{}, fmt.Errorf("%s: %w", visibleLine(args.Path), err)
+		return toolResult{}, errorf("%s: %w", visibleLine(args.Path), err)
 	}
 	sum := sha256Hex(body.Bytes())
 	lines := splitLines(strings.TrimPrefix(body.String(), utf8BOM))
 	if args.Offset > max(1, len(lines)) {
-		return toolResult{}, fmt.Errorf("offset %d is past the end: the file has %s", args.Offset, plural(len(lines), "line"))
+		return toolResult{}, errorf("offset %d is past the end: the file has %s", args.Offset, plural(len(lines), "line"))
 	}
 	var out textBuilder
 	n := args.Offset - 1

@@ -186,11 +186,11 @@ func newToolbox(tools []tool, p *policy, a *auditLog, v func(context.Context) (*
 	}
 	for _, tl := range tools {
 		if t.byName[tl.Name] != nil {
-			return nil, fmt.Errorf("register tool %q: the name stands twice", tl.Name)
+			return nil, errorf("register tool %q: the name stands twice", tl.Name)
 		}
 		schema, err := checkTool(tl)
 		if err != nil {
-			return nil, fmt.Errorf("register tool %q: %w", tl.Name, err)
+			return nil, errorf("register tool %q: %w", tl.Name, err)
 		}
 		t.byName[tl.Name] = &toolEntry{tl, schema}
 		t.defs = append(t.defs, tl.def())
@@ -280,7 +280,7 @@ func (t *toolbox) dispatchNative(ctx context.Context, c toolCall) (toolResult, e
 	lines := append(make([]auditEvent, 0, 2), asked)
 	if req.Destructive || !c.served() { // else nothing waits on a person or a disk before the next line, and one write takes both
 		if err := t.audit.record(asked); err != nil {
-			return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
+			return toolResult{}, errorf("tool %s: run log: %w", c.Name, err)
 		}
 		lines = lines[:0]
 	}
@@ -288,18 +288,18 @@ func (t *toolbox) dispatchNative(ctx context.Context, c toolCall) (toolResult, e
 	if !d.Allow {
 		ev.Event, ev.Outcome, ev.Rule = auditCallBlocked, auditDenied, d.Rule
 		if err := t.audit.record(append(lines, ev)...); err != nil {
-			return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
+			return toolResult{}, errorf("tool %s: run log: %w", c.Name, err)
 		}
 		return toolResult{Text: c.Name + ": " + d.refusal(), IsError: true, Rule: cmp.Or(d.Rule, "denied"), Hint: d.Hint}, nil
 	}
 	if req.Destructive {
 		if err := t.audit.sync(); err != nil {
-			return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
+			return toolResult{}, errorf("tool %s: run log: %w", c.Name, err)
 		}
 	}
 	ev.Event, ev.Rule = auditCallStarted, d.Rule
 	if err := t.audit.record(append(lines, ev)...); err != nil {
-		return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
+		return toolResult{}, errorf("tool %s: run log: %w", c.Name, err)
 	}
 	c.outside, c.reach, c.asked = req.Outside, req.Net.Reach, d.Rule == ruleConsent || strings.HasPrefix(d.Rule, ruleAllow)
 	start := time.Now()
@@ -309,7 +309,7 @@ func (t *toolbox) dispatchNative(ctx context.Context, c toolCall) (toolResult, e
 		ev.Event, ev.Outcome = auditCallFailed, auditError
 	}
 	if err := t.audit.record(ev); err != nil {
-		return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
+		return toolResult{}, errorf("tool %s: run log: %w", c.Name, err)
 	}
 	return r, nil
 }
@@ -364,7 +364,7 @@ func (t *toolbox) dispatchOwn(ctx context.Context, e *toolEntry, c toolCall) (to
 			ev.Outcome, ev.Rule = auditDenied, alone.Rule
 		}
 		if err := t.audit.record(ev); err != nil {
-			return toolResult{}, fmt.Errorf("tool %s: run log: %w", c.Name, err)
+			return toolResult{}, errorf("tool %s: run log: %w", c.Name, err)
 		}
 	}
 	if fault == nil {
@@ -468,11 +468,11 @@ func (t *toolbox) store(ctx context.Context, c toolCall, body string) (string, e
 	defer cancel()
 	v, err := t.vault(ctx)
 	if err != nil {
-		return "", fmt.Errorf("open the vault: %w", err)
+		return "", errorf("open the vault: %w", err)
 	}
 	info, err := v.putRecord(ctx, "result", c.Name, c.Session, []byte(body))
 	if err != nil {
-		return "", fmt.Errorf("store the record: %w", err)
+		return "", errorf("store the record: %w", err)
 	}
 	return info.ID, nil
 }
@@ -493,30 +493,30 @@ func headOf(s string, n int) string {
 func checkTool(tl tool) (*jsonSchema, error) {
 	switch {
 	case !fitName(tl.Name) || strings.ToLower(tl.Name) != tl.Name:
-		return nil, errors.New("name does not fit [a-z0-9_-]{1,64}")
+		return nil, newError("name does not fit [a-z0-9_-]{1,64}")
 	case strings.TrimSpace(tl.Description) == "" || tl.Family == "":
-		return nil, errors.New("description and family are needed")
+		return nil, newError("description and family are needed")
 	case tl.run == nil:
-		return nil, errors.New("nothing to run")
+		return nil, newError("nothing to run")
 	case tl.Hints.ReadOnly && tl.Hints.Destructive:
-		return nil, errors.New("read-only and destructive at once")
+		return nil, newError("read-only and destructive at once")
 	}
 	if err := joinErrors(strictSchemaKeywords(tl.Schema), checkToolSchema(tl.Schema, true)); err != nil {
-		return nil, fmt.Errorf("schema: %w", err)
+		return nil, errorf("schema: %w", err)
 	}
 	schema, err := compileSchema(tl.Schema)
 	if err != nil {
-		return nil, fmt.Errorf("schema: %w", err)
+		return nil, errorf("schema: %w", err)
 	}
 	if tl.Output == nil {
 		return schema, nil
 	}
 	out, err := compileSchema(tl.Output)
 	if err != nil {
-		return nil, fmt.Errorf("output schema: %w", err)
+		return nil, errorf("output schema: %w", err)
 	}
 	if err := out.validate(json.RawMessage(`{"record":"r-0","size":1}`)); err != nil {
-		return nil, fmt.Errorf("output schema has no room for a spilled result: %w", err)
+		return nil, errorf("output schema has no room for a spilled result: %w", err)
 	}
 	return schema, nil
 }
@@ -528,31 +528,31 @@ func checkToolSchema(raw json.RawMessage, root bool) error {
 		return err
 	}
 	if desc, ok := jsonString(fields["description"]); !root && (!ok || desc == "" || strings.Contains(desc, "\n")) {
-		return errors.New("a property needs a description of one line")
+		return newError("a property needs a description of one line")
 	}
 	if items := fields["items"]; items != nil {
 		if inner, err := chatFields(items); err != nil || inner["type"] == nil {
-			return errors.New("items need a type")
+			return newError("items need a type")
 		}
 	}
 	if !root {
 		return nil
 	}
 	if kind, _ := jsonString(fields["type"]); kind != "object" || string(fields["additionalProperties"]) != "false" {
-		return errors.New(`the whole needs "type":"object" and "additionalProperties":false`)
+		return newError(`the whole needs "type":"object" and "additionalProperties":false`)
 	}
 	props, err := jsonObject(fields["properties"])
 	if err != nil {
-		return fmt.Errorf("properties: %w", err)
+		return errorf("properties: %w", err)
 	}
 	for _, p := range props {
 		if err := checkToolSchema(p.Value, false); err != nil {
-			return fmt.Errorf("property %q: %w", p.Key, err)
+			return errorf("property %q: %w", p.Key, err)
 		}
 	}
 	for _, name := range fitStrings(fields["required"]) {
 		if !slices.ContainsFunc(props, func(p jsonMember) bool { return p.Key == name }) {
-			return fmt.Errorf("required property %q does not exist", name)
+			return errorf("required property %q does not exist", name)
 		}
 	}
 	return nil

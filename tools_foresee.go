@@ -19,7 +19,7 @@ func (t *toolbox) foresee(ctx context.Context, c toolCall) (policyForecast, erro
 	}
 	digest, err := payloadDigest(c.Name, c.Args)
 	if err != nil {
-		return policyForecast{}, fmt.Errorf("arguments of %s: %w", visibleLine(c.Name), err)
+		return policyForecast{}, errorf("arguments of %s: %w", visibleLine(c.Name), err)
 	}
 	e := t.byName[c.Name]
 	if e == nil {

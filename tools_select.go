@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"hash/maphash"
 	"slices"
 	"sort"
@@ -34,7 +33,7 @@ func (t *toolbox) selectFor(ctx context.Context, message string, used []string, 
 	limit = max(0, min(limit, toolMaxOffered))
 	bridged, err := t.bridged(ctx)
 	if err != nil {
-		err = fmt.Errorf("list bridged tools: %w", err)
+		err = errorf("list bridged tools: %w", err)
 	}
 	chosen := make([]bool, len(t.tools)+len(bridged.tools))
 	if len(chosen) <= limit {
@@ -191,7 +190,7 @@ func (t *toolbox) whole(ctx context.Context, list *offeredList, tools []sourceTo
 	if len(missing) > 0 {
 		more, err := t.bridge.described(ctx, missing)
 		if err != nil {
-			return nil, fmt.Errorf("read bridged tools: %w", err)
+			return nil, errorf("read bridged tools: %w", err)
 		}
 		for _, d := range more {
 			texts[d.Name] = d
@@ -263,7 +262,7 @@ func (d sourceTool) stamp(seed maphash.Seed) uint64 {
 func (t *toolbox) search(ctx context.Context, q toolQuery) (found []foundTool, fit int, err error) {
 	bridged, err := t.bridged(ctx)
 	if err != nil {
-		return nil, 0, fmt.Errorf("list bridged tools: %w", err)
+		return nil, 0, errorf("list bridged tools: %w", err)
 	}
 	natives := len(t.tools)
 	tool := func(doc int) (name, server string) {
@@ -280,7 +279,7 @@ func (t *toolbox) search(ctx context.Context, q toolQuery) (found []foundTool, f
 		return here && name != q.Except
 	})
 	if !known {
-		return nil, 0, fmt.Errorf("%w: no tool is offered of a server %s", errNotFound, quoteClip(q.Server))
+		return nil, 0, errorf("%w: no tool is offered of a server %s", errNotFound, quoteClip(q.Server))
 	}
 	var foreign []sourceTool
 	for _, h := range hits {

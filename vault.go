@@ -58,13 +58,13 @@ func openVaultAs(ctx context.Context, home string, mode vaultMode, now func() ti
 	_, _ = sqlite.OFDLocking(true)
 	path, exists, err := vaultPath(home)
 	if err != nil {
-		return nil, fmt.Errorf("open vault: %w", err)
+		return nil, errorf("open vault: %w", err)
 	}
 	v := &vault{path: path, mode: mode, now: now, keys: keys, random: rand.Reader, busyWait: vaultBusyWait, seals: newSealCache()}
 	switch {
 	case !exists && mode == vaultRead:
 		if err := v.openMemory(ctx, migrations); err != nil {
-			return nil, fmt.Errorf("open an empty vault: %w", err)
+			return nil, errorf("open an empty vault: %w", err)
 		}
 		return v, nil
 	case !exists:
@@ -87,7 +87,7 @@ func openVaultAs(ctx context.Context, home string, mode vaultMode, now func() ti
 // own name only if nobody else did meanwhile: no process ever sees a half-made vault. It returns the real path.
 func createVault(ctx context.Context, home, keyDir string, migrations []string) (path string, err error) {
 	if err := makeHome(home); err != nil {
-		return "", fmt.Errorf("create vault: %w", err)
+		return "", errorf("create vault: %w", err)
 	}
 	path, exists, err := vaultPath(home)
 	if err != nil || exists {
@@ -97,7 +97,7 @@ func createVault(ctx context.Context, home, keyDir string, migrations []string) 
 	// SQLite would play a journal left behind by a vanished vault into the new one.
 	if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("%s-wal belongs to a vault that is gone; put the vault back or move this file away", path)
+			return "", errorf("%s-wal belongs to a vault that is gone; put the vault back or move this file away", path)
 		}
 		return path, nil // another process has just made it
 	}
@@ -236,7 +236,7 @@ func (v *vault) settle(ctx context.Context, version int, head vaultHead, migrati
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("update the schema: %w", err)
+			return errorf("update the schema: %w", err)
 		}
 	}
 	if v.mode == vaultWrite && !head.wal {
@@ -277,7 +277,7 @@ func migrate(ctx context.Context, db *sql.DB, migrations []string) error {
 				return err
 			}
 			if _, err := tx.ExecContext(ctx, m+fmt.Sprintf(";\nPRAGMA user_version = %d", i+1)); err != nil {
-				return fmt.Errorf("migration %d: %w", i+1, err)
+				return errorf("migration %d: %w", i+1, err)
 			}
 			return tx.Commit()
 		}()
@@ -292,7 +292,7 @@ func migrate(ctx context.Context, db *sql.DB, migrations []string) error {
 func (v *vault) close() error {
 	err := v.db.Close()
 	if err != nil {
-		return fmt.Errorf("close %w", v.fault(err))
+		return errorf("close %w", v.fault(err))
 	}
 	return nil
 }
@@ -318,13 +318,13 @@ func (v *vault) withLateTx(ctx context.Context, f func(tx *sql.Tx) error) error 
 
 func (v *vault) write(ctx context.Context, how vaultSync, f func(tx *sql.Tx) error) error {
 	if v.mode == vaultRead && v.path == vaultNowhere {
-		return fmt.Errorf("%w: nothing is stored yet, and the vault %w", errNotFound, errVaultReading)
+		return errorf("%w: nothing is stored yet, and the vault %w", errNotFound, errVaultReading)
 	}
 	if v.unwritable != nil {
 		return v.unwritable
 	}
 	if v.mode == vaultRead {
-		return fmt.Errorf("vault %s %w", v.path, errVaultReading)
+		return errorf("vault %s %w", v.path, errVaultReading)
 	}
 	return v.inTx(ctx, nil, how, f)
 }
@@ -491,7 +491,7 @@ func (v *vault) newID(prefix string, taken func(id string) (bool, error)) (strin
 	for n := 4; n <= 16; n++ {
 		b := make([]byte, n)
 		if _, err := io.ReadFull(v.random, b); err != nil {
-			return "", fmt.Errorf("make an id: %w", err)
+			return "", errorf("make an id: %w", err)
 		}
 		for i := range b {
 			b[i] = vaultAlphabet[b[i]%32]
@@ -501,7 +501,7 @@ func (v *vault) newID(prefix string, taken func(id string) (bool, error)) (strin
 			return id, err
 		}
 	}
-	return "", errors.New("make an id: every one tried is taken")
+	return "", newError("make an id: every one tried is taken")
 }
 
 // spokenID reads an id as a person may type it: case aside, and o, i, l for 0 and 1.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -82,7 +81,7 @@ func (v *vault) backupTarget(target string) (string, error) {
 		return "", err
 	}
 	if !there {
-		return "", fmt.Errorf("folder %s is not there; make it first", filepath.Dir(target))
+		return "", errorf("folder %s is not there; make it first", filepath.Dir(target))
 	}
 	target = filepath.Join(dir, filepath.Base(target))
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
@@ -103,7 +102,7 @@ func (v *vault) backupTarget(target string) (string, error) {
 		}
 	}
 	if info.IsDir() {
-		return "", errors.New("is a folder; name a file in it")
+		return "", newError("is a folder; name a file in it")
 	}
 	return "", errBackupTaken
 }
@@ -141,11 +140,11 @@ func (v *vault) copyInto(ctx context.Context, temp string) (info backupInfo, err
 	}
 	for table, n := range info.Rows {
 		if before == after && rows[table] != n {
-			return info, fmt.Errorf("the copy has %d rows in %s, the vault %d: it %w", n, table, rows[table], errBackupBroken)
+			return info, errorf("the copy has %d rows in %s, the vault %d: it %w", n, table, rows[table], errBackupBroken)
 		}
 	}
 	if len(info.Rows) != len(rows) {
-		return info, fmt.Errorf("the copy has %d tables, the vault %d: it %w", len(info.Rows), len(rows), errBackupBroken)
+		return info, errorf("the copy has %d tables, the vault %d: it %w", len(info.Rows), len(rows), errBackupBroken)
 	}
 	return info, nil
 }
@@ -163,7 +162,7 @@ func readBackup(ctx context.Context, path string, keys vaultKeys) (info backupIn
 	}
 	head, err := look.judge(f, len(vaultMigrations()))
 	if err != nil {
-		return info, fmt.Errorf("the copy %w", err)
+		return info, errorf("the copy %w", err)
 	}
 	db, err := sql.Open("sqlite", vaultDSN(path, "mode=ro", "immutable=1"))
 	if err != nil {
@@ -177,7 +176,7 @@ func readBackup(ctx context.Context, path string, keys vaultKeys) (info backupIn
 		return info, err
 	}
 	if sound != "ok" {
-		return info, fmt.Errorf("the copy %w: %s", errBackupBroken, visibleLine(sound))
+		return info, errorf("the copy %w: %s", errBackupBroken, visibleLine(sound))
 	}
 	info = backupInfo{Bytes: look.size, Schema: head.version}
 	if info.Rows, err = copied.countRows(ctx); err != nil {

@@ -146,7 +146,7 @@ func (c vaultChecker) readHead(path string, r *vaultReport) (head vaultHead, err
 		return head, err
 	}
 	if !info.Mode().IsRegular() {
-		return head, fmt.Errorf("vault %s %w", path, errVaultForeign)
+		return head, errorf("vault %s %w", path, errVaultForeign)
 	}
 	if fileLinks(info) > 1 {
 		r.add("file", findError, 1, "find "+quoteWord(filepath.Dir(path))+" -samefile "+quoteWord(path), "%s has %d names (hard links): two names would mean two journals", path, fileLinks(info))

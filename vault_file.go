@@ -5,7 +5,6 @@ package main
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"net/url"
@@ -58,7 +57,7 @@ const (
 // nowhere is an error: a disk that is not mounted must not look like an empty vault.
 func vaultPath(home string) (path string, exists bool, err error) {
 	if home == "" {
-		return "", false, errors.New("no home folder is known; give --home or TAI_HOME")
+		return "", false, newError("no home folder is known; give --home or TAI_HOME")
 	}
 	home, err = filepath.Abs(home)
 	if err != nil {
@@ -82,7 +81,7 @@ func realPath(path string) (_ string, exists bool, err error) {
 	}
 	found, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", false, fmt.Errorf("%s is a link that leads nowhere", path)
+		return "", false, errorf("%s is a link that leads nowhere", path)
 	}
 	return found, true, err
 }
@@ -177,10 +176,10 @@ type vaultHead struct {
 func checkVaultFile(path string, mode vaultMode, newest int) (vaultHead, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return vaultHead{}, fmt.Errorf("open vault: %w", err)
+		return vaultHead{}, errorf("open vault: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return vaultHead{}, fmt.Errorf("vault %s %w", path, errVaultForeign)
+		return vaultHead{}, errorf("vault %s %w", path, errVaultForeign)
 	}
 	if err := checkOneName(path, info); err != nil {
 		return vaultHead{}, err
@@ -192,7 +191,7 @@ func checkVaultFile(path string, mode vaultMode, newest int) (vaultHead, error) 
 	defer f.Close() // only read
 	if mode == vaultWrite && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 		if err := f.Chmod(info.Mode().Perm() &^ 0o077); err != nil {
-			return vaultHead{}, fmt.Errorf("close vault %s to other users: %w", path, err)
+			return vaultHead{}, errorf("close vault %s to other users: %w", path, err)
 		}
 	}
 	return settledHead(f, path, newest)
@@ -213,7 +212,7 @@ func settledHead(f *os.File, path string, newest int) (vaultHead, error) {
 		// Another process may have been moving its journal into the file between two of our reads: a fault counts
 		// when nothing changed since the look before.
 		if look == last || try == vaultLooksMax {
-			return vaultHead{}, fmt.Errorf("vault %s %w", path, err)
+			return vaultHead{}, errorf("vault %s %w", path, err)
 		}
 		last = look
 	}
@@ -287,7 +286,7 @@ func checkOneName(path string, info fs.FileInfo) error {
 		return err
 	}
 	if fileLinks(info) > 1 {
-		return fmt.Errorf("vault %s has a second name (a hard link); two names would mean two journals: remove one, or copy the file", path)
+		return errorf("vault %s has a second name (a hard link); two names would mean two journals: remove one, or copy the file", path)
 	}
 	return nil
 }
@@ -447,13 +446,13 @@ func vaultFault(path string, err error) error {
 	case code == sqlite3.SQLITE_CORRUPT, code == sqlite3.SQLITE_NOTADB:
 		what = errVaultDamaged
 	case code == sqlite3.SQLITE_IOERR:
-		what = fmt.Errorf("could not be read or written: disk fault (%w)", err)
+		what = errorf("could not be read or written: disk fault (%w)", err)
 	case code != 0:
-		what = fmt.Errorf("refused: %w", err)
+		what = errorf("refused: %w", err)
 	default:
 		return err
 	}
-	return fmt.Errorf("vault %s %w", path, what)
+	return errorf("vault %s %w", path, what)
 }
 
 // vaultOutcome adds to fault what became of a write that a full or faulty disk ended with err. A commit can fail after all of it was
@@ -465,14 +464,14 @@ func vaultOutcome(fault, err error, committing bool) error {
 		return fault
 	}
 	if e, ok := errors.AsType[*sqlite.Error](err); ok && committing && code == sqlite3.SQLITE_IOERR && e.Code() != sqlite3.SQLITE_IOERR_WRITE {
-		return fmt.Errorf("%w; %w", fault, errVaultUnsure)
+		return errorf("%w; %w", fault, errVaultUnsure)
 	}
-	return fmt.Errorf("%w; nothing was changed", fault)
+	return errorf("%w; nothing was changed", fault)
 }
 
 // wrapDeed puts the deed before an error, for use with defer.
 func wrapDeed(err *error, format string, args ...any) {
 	if *err != nil {
-		*err = fmt.Errorf(format+": %w", append(args, *err)...)
+		*err = errorf(format+": %w", append(args, *err)...)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -99,7 +98,7 @@ func parseSealState(row string) (s sealState, err error) {
 	case !whole:
 		return s, errSealDamaged
 	case s.Kind == sealByPassphrase && (s.Rounds < sealRounds || s.Rounds > sealRoundsMax):
-		return s, fmt.Errorf("%w: %d, and %d to %d are; restore a backup", errSealRounds, s.Rounds, sealRounds, sealRoundsMax)
+		return s, errorf("%w: %d, and %d to %d are; restore a backup", errSealRounds, s.Rounds, sealRounds, sealRoundsMax)
 	}
 	return s, nil
 }
@@ -180,7 +179,7 @@ func keyFilePath(dir, id string) string { return filepath.Join(dir, id+".key") }
 func makeKeyFile(dir, id string) (key []byte, err error) {
 	defer wrapDeed(&err, "write the key file of the vault")
 	if dir == "" {
-		return nil, errors.New("no folder for it is known; set HOME, or XDG_CONFIG_HOME (APPDATA on Windows)")
+		return nil, newError("no folder for it is known; set HOME, or XDG_CONFIG_HOME (APPDATA on Windows)")
 	}
 	if err := makeHome(dir); err != nil {
 		return nil, err
@@ -256,7 +255,7 @@ func sealByFile(dir string) (*openedSeal, error) {
 // readVaultKeyFile gives the random bytes of a key file. The error names the path and the way out.
 func readVaultKeyFile(dir, id string) ([]byte, error) {
 	if dir == "" {
-		return nil, fmt.Errorf("%w: no folder for it is known; set HOME, or XDG_CONFIG_HOME (APPDATA on Windows)", errKeyFileMissing)
+		return nil, errorf("%w: no folder for it is known; set HOME, or XDG_CONFIG_HOME (APPDATA on Windows)", errKeyFileMissing)
 	}
 	path := keyFilePath(dir, id)
 	b, err := readPrivateFile(path, keyFileMax, runtime.GOOS)
@@ -266,15 +265,15 @@ func readVaultKeyFile(dir, id string) ([]byte, error) {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s; put it back from a backup. Without it the sealed values are lost, all else can still be read", errKeyFileMissing, path)
+		return nil, errorf("%w: %s; put it back from a backup. Without it the sealed values are lost, all else can still be read", errKeyFileMissing, path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the key file: %w", err)
+		return nil, errorf("read the key file: %w", err)
 	}
 	text, isKey := strings.CutPrefix(cutLineEnd(string(b)), keyFileHead)
 	key, err := base64.StdEncoding.DecodeString(text)
 	if !isKey || err != nil || len(key) != sealKeySize {
-		return nil, fmt.Errorf("%w: %s; put it back from a backup", errKeyFileDamaged, path)
+		return nil, errorf("%w: %s; put it back from a backup", errKeyFileDamaged, path)
 	}
 	return key, nil
 }
@@ -298,11 +297,11 @@ func givenPassphrase(value, file string) (_ secret, is bool, err error) {
 	}
 	b, err := readPrivateFile(file, passphraseMax, runtime.GOOS)
 	if err != nil {
-		return "", true, fmt.Errorf("read the passphrase file: %w", err)
+		return "", true, errorf("read the passphrase file: %w", err)
 	}
 	text := cutLineEnd(string(b))
 	if text == "" {
-		return "", true, fmt.Errorf("read the passphrase file: %s is empty", visibleLine(file))
+		return "", true, errorf("read the passphrase file: %s is empty", visibleLine(file))
 	}
 	return secret(text), true, nil
 }
@@ -310,7 +309,7 @@ func givenPassphrase(value, file string) (_ secret, is bool, err error) {
 // checkPassphrase refuses what is too short to protect anything.
 func checkPassphrase(p secret) error {
 	if n := len(p.reveal()); n < passphraseMin || n > passphraseMax {
-		return fmt.Errorf("the passphrase has %d bytes; %d to %d are taken", n, passphraseMin, passphraseMax)
+		return errorf("the passphrase has %d bytes; %d to %d are taken", n, passphraseMin, passphraseMax)
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 )
@@ -62,13 +61,13 @@ func (v *vault) putServer(ctx context.Context, e serverEntry, profile string, en
 		}
 		if others >= max {
 			if err := hasServer(ctx, tx, e.Name); errors.Is(err, errNotFound) {
-				return fmt.Errorf("%w: %d are stored, the most there can be; remove one first", errTooManyServers, others)
+				return errorf("%w: %d are stored, the most there can be; remove one first", errTooManyServers, others)
 			} else if err != nil {
 				return err
 			}
 		}
 		if err := hasProfile(ctx, tx, profile); err != nil {
-			return fmt.Errorf("profile %q: %w", profile, err)
+			return errorf("profile %q: %w", profile, err)
 		}
 		now := v.now().Unix()
 		if err := putServerRow(ctx, tx, s, e, now); err != nil {
@@ -209,7 +208,7 @@ func readServers(ctx context.Context, tx *sql.Tx, seal *sealer, where string, ar
 				continue
 			}
 			if err := decodeStrict(texts[i], into); err != nil {
-				return fmt.Errorf("mcp server %q: stored entry: %w", s.Name, err)
+				return errorf("mcp server %q: stored entry: %w", s.Name, err)
 			}
 		}
 		s.Created, s.Updated = time.Unix(created, 0), time.Unix(updated, 0)
@@ -250,10 +249,10 @@ func (v *vault) setEnabled(ctx context.Context, server, profile string, on bool)
 	defer wrapDeed(&err, "set mcp server %q for profile %q", server, profile)
 	return v.withTx(ctx, func(tx *sql.Tx) error {
 		if err := hasServer(ctx, tx, server); err != nil {
-			return fmt.Errorf("server: %w", err)
+			return errorf("server: %w", err)
 		}
 		if err := hasProfile(ctx, tx, profile); err != nil {
-			return fmt.Errorf("profile: %w", err)
+			return errorf("profile: %w", err)
 		}
 		return putEnabled(ctx, tx, server, profile, on)
 	})
@@ -310,7 +309,7 @@ func putTools(ctx context.Context, tx *sql.Tx, server string, tools []toolRow, n
 				updated = excluded.updated`,
 			server, t.Tool, t.Description, string(t.Schema), now)
 		if err != nil {
-			return fmt.Errorf("tool %q: %w", t.Tool, err)
+			return errorf("tool %q: %w", t.Tool, err)
 		}
 		if t.Hash == "" {
 			continue
@@ -323,7 +322,7 @@ func putTools(ctx context.Context, tx *sql.Tx, server string, tools []toolRow, n
 				updated = excluded.updated`,
 			server, t.Tool, t.Hash, now)
 		if err != nil {
-			return fmt.Errorf("tool %q: %w", t.Tool, err)
+			return errorf("tool %q: %w", t.Tool, err)
 		}
 	}
 	return nil
@@ -407,7 +406,7 @@ func (v *vault) grantTools(ctx context.Context, server string, tools []toolRow) 
 	defer wrapDeed(&err, "grant tools of mcp server %q", server)
 	for _, t := range tools {
 		if t.Hash == "" {
-			return fmt.Errorf("tool %q has no pin", t.Tool)
+			return errorf("tool %q has no pin", t.Tool)
 		}
 	}
 	return v.withTx(ctx, func(tx *sql.Tx) error {
@@ -442,7 +441,7 @@ func (v *vault) cacheTools(ctx context.Context, server string, listed []toolRow)
 				ON CONFLICT (server, tool) DO NOTHING`, // the rows left are granted
 				server, t.Tool, t.Description, string(t.Schema), now)
 			if err != nil {
-				return fmt.Errorf("tool %q: %w", t.Tool, err)
+				return errorf("tool %q: %w", t.Tool, err)
 			}
 		}
 		return nil

@@ -61,18 +61,18 @@ type memoryQuery struct {
 func (m memory) checked() (memory, error) {
 	switch m.Text = strings.TrimSpace(m.Text); {
 	case m.Text == "":
-		return m, errors.New("text: there is nothing in it")
+		return m, newError("text: there is nothing in it")
 	case len(m.Text) > memoryTextMax:
-		return m, fmt.Errorf("text: it has %d bytes, at most %d are kept; keep a document in a file and remember where it is", len(m.Text), memoryTextMax)
+		return m, errorf("text: it has %d bytes, at most %d are kept; keep a document in a file and remember where it is", len(m.Text), memoryTextMax)
 	case !utf8.ValidString(m.Text) || strings.ContainsRune(m.Text, 0):
-		return m, errors.New("text: it is no UTF-8 text, or holds a NUL")
+		return m, newError("text: it is no UTF-8 text, or holds a NUL")
 	}
 	if m.Key = strings.TrimSpace(m.Key); m.Key != "" {
 		if err := checkMemoryWord(m.Key, memoryKeyMax); err != nil {
-			return m, fmt.Errorf("key: %w", err)
+			return m, errorf("key: %w", err)
 		}
 		if strings.HasPrefix(strings.ToLower(m.Key), memoryPrefix) {
-			return m, fmt.Errorf("key: what begins with %q is the id of a memory", memoryPrefix)
+			return m, errorf("key: what begins with %q is the id of a memory", memoryPrefix)
 		}
 	}
 	var err error
@@ -84,11 +84,11 @@ func (m memory) checked() (memory, error) {
 func checkMemoryWord(s string, most int) error {
 	switch {
 	case s == "":
-		return errors.New("it is empty")
+		return newError("it is empty")
 	case len(s) > most:
-		return fmt.Errorf("it has %d bytes, at most %d", len(s), most)
+		return errorf("it has %d bytes, at most %d", len(s), most)
 	case !utf8.ValidString(s) || strings.ContainsFunc(s, func(c rune) bool { return unicode.IsControl(c) || hiddenRune(c) || c == '\u2028' || c == '\u2029' }):
-		return errors.New("it holds a line end, a control character or a hidden one")
+		return newError("it holds a line end, a control character or a hidden one")
 	}
 	return nil
 }
@@ -102,13 +102,13 @@ func memoryTags(tags []string) (kept []string, err error) {
 	for _, tag := range tags {
 		tag = strings.ToLower(strings.TrimSpace(tag))
 		if err := checkMemoryWord(tag, memoryTagMax); err != nil {
-			return nil, fmt.Errorf("tags: %w", err)
+			return nil, errorf("tags: %w", err)
 		}
 		kept = append(kept, tag)
 	}
 	slices.Sort(kept)
 	if kept = slices.Compact(kept); len(kept) > memoryTagsMax {
-		return nil, fmt.Errorf("tags: there are %d, at most %d", len(kept), memoryTagsMax)
+		return nil, errorf("tags: there are %d, at most %d", len(kept), memoryTagsMax)
 	}
 	return kept, nil
 }
@@ -186,7 +186,7 @@ func (v *vault) addMemory(ctx context.Context, tx *sql.Tx, m memory) (memory, er
 		return m, err
 	}
 	if count >= memoryMax {
-		return m, fmt.Errorf("%d memories are kept, the most there can be; delete some first", count)
+		return m, errorf("%d memories are kept, the most there can be; delete some first", count)
 	}
 	var err error
 	m.ID, err = v.newID(memoryPrefix, func(id string) (taken bool, err error) {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -32,7 +31,7 @@ type storedModel struct {
 func (v *vault) putModel(ctx context.Context, m storedModel) (err error) {
 	defer wrapDeed(&err, "store model %q", m.Name)
 	if err := validProfileName(m.Name); err != nil {
-		return fmt.Errorf("a model's name is like a profile's: %w", err)
+		return errorf("a model's name is like a profile's: %w", err)
 	}
 	return v.withTx(ctx, func(tx *sql.Tx) error {
 		var others int
@@ -40,7 +39,7 @@ func (v *vault) putModel(ctx context.Context, m storedModel) (err error) {
 			return err
 		}
 		if others >= modelMax {
-			return fmt.Errorf("%d models are stored, the most there can be; remove one first", others)
+			return errorf("%d models are stored, the most there can be; remove one first", others)
 		}
 		now := v.now().Unix()
 		_, err := tx.ExecContext(ctx, `

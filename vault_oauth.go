@@ -89,7 +89,7 @@ func (v *vault) login(ctx context.Context, profile, server string) (l oauthLogin
 			return err
 		}
 		if err := json.Unmarshal([]byte(meta), &l.oauthMeta); err != nil {
-			return fmt.Errorf("its description is damaged: %w", err)
+			return errorf("its description is damaged: %w", err)
 		}
 		for word, to := range map[string]*secret{oauthRefresh: &l.Refresh, oauthProof: &l.Proof} {
 			if *to, err = openSecret(ctx, tx, s, profile, oauthName(server, word)); err != nil && !errors.Is(err, errNotFound) {

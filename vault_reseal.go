@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -121,7 +120,7 @@ func (v *vault) settleSealFor(ctx context.Context, openWait, wait time.Duration)
 			return nil // whoever needs a sealed value is told
 		}
 		if err != nil {
-			return fmt.Errorf("seal vault %s: %w", v.path, err)
+			return errorf("seal vault %s: %w", v.path, err)
 		}
 		v.unwiped = r.Unwiped
 	case unwiped:
@@ -306,7 +305,7 @@ func (v *vault) scrub(ctx context.Context, limit time.Duration) error {
 		return errNotWiped
 	}
 	if err != nil {
-		return fmt.Errorf("old bytes may still be in the vault's file: %w", v.fault(err))
+		return errorf("old bytes may still be in the vault's file: %w", v.fault(err))
 	}
 	return nil
 }

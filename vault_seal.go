@@ -6,7 +6,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"os"
 )
 
@@ -87,7 +86,7 @@ func (v *vault) needsPassphrase(ctx context.Context) (needs bool, err error) {
 		}
 		state, err := parseSealState(row)
 		if err != nil {
-			return fmt.Errorf("vault %s %w", v.path, err)
+			return errorf("vault %s %w", v.path, err)
 		}
 		have := v.seals.get()
 		needs = state.Kind == sealByPassphrase && (have == nil || have.state.Key != state.Key)
@@ -125,7 +124,7 @@ func (v *vault) unlock(ctx context.Context, row string, wrapping bool) (_ *opene
 		err = v.checkStripped(ctx, row)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open the seal of vault %s: %w", v.path, err)
+		return nil, errorf("open the seal of vault %s: %w", v.path, err)
 	}
 	v.seals.put(opened)
 	return opened, nil
@@ -165,7 +164,7 @@ func (v *vault) openRow(ctx context.Context, row string, have *openedSeal, wrapp
 	state, err := parseSealState(row)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("it %w", err)
+		return nil, errorf("it %w", err)
 	case state.Kind == sealOff:
 		return &openedSeal{state: state, text: row, sealer: &sealer{}}, nil
 	case !wrapping && have != nil && have.on() && have.state.Key == state.Key:
@@ -183,7 +182,7 @@ func (v *vault) openRow(ctx context.Context, row string, have *openedSeal, wrapp
 	}
 	opened, err := openState(state, row, key)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", errWrongKeyFile, keyFilePath(v.keys.Dir, state.ID))
+		return nil, errorf("%w: %s", errWrongKeyFile, keyFilePath(v.keys.Dir, state.ID))
 	}
 	return opened, nil
 }
@@ -194,7 +193,7 @@ func (v *vault) openByPassphrase(ctx context.Context, state sealState, row strin
 		return nil, v.seals.failed
 	}
 	if v.keys.Passphrase == nil {
-		return nil, errors.New("it has a passphrase, and none was given")
+		return nil, newError("it has a passphrase, and none was given")
 	}
 	why := "passphrase of the vault"
 	var err error
@@ -258,7 +257,7 @@ func (v *vault) sealStatus(ctx context.Context) (info sealInfo, err error) {
 	}
 	state, err := parseSealState(row)
 	if err != nil {
-		return info, fmt.Errorf("vault %s %w", v.path, err)
+		return info, errorf("vault %s %w", v.path, err)
 	}
 	info.Kind, info.Rounds, info.OffUnknown = state.Kind, state.Rounds, offUnwitnessed(state, v.keys.Dir)
 	if state.Kind == sealByKeyFile && v.keys.Dir != "" {

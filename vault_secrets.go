@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 	"unicode"
@@ -33,7 +32,7 @@ func validSecretName(name string) error {
 		ok = ok && (letter || i > 0 && (c >= '0' && c <= '9' || c == '.' || c == '-'))
 	}
 	if !ok {
-		return fmt.Errorf("secret name %q: use a letter or _, then letters, digits, _ . -, at most %d bytes", name, secretNameMax)
+		return errorf("secret name %q: use a letter or _, then letters, digits, _ . -, at most %d bytes", name, secretNameMax)
 	}
 	return nil
 }
@@ -52,7 +51,7 @@ func (v *vault) putSecret(ctx context.Context, profile, name string, value secre
 		return err
 	}
 	if n := len(value.reveal()); n == 0 || n > secretValueMax {
-		return fmt.Errorf("the value has %d bytes; 1 to %d are kept", n, secretValueMax)
+		return errorf("the value has %d bytes; 1 to %d are kept", n, secretValueMax)
 	}
 	if meta == nil {
 		meta = json.RawMessage(`{}`)
@@ -82,7 +81,7 @@ func putMoved(ctx context.Context, tx *sql.Tx, s *sealer, moved []namedSecret, n
 		err := tx.QueryRowContext(ctx, `SELECT value FROM secrets WHERE profile = '' AND name = ?`, m.Name).Scan(&value)
 		if err == nil {
 			if value, err = s.open(value, "secrets", "value", "", m.Name); err == nil && string(value) != m.Value.reveal() {
-				err = fmt.Errorf("secret %q has another value by now; try again", m.Name)
+				err = errorf("secret %q has another value by now; try again", m.Name)
 			}
 			if err != nil {
 				return err
@@ -226,7 +225,7 @@ func validProfileName(name string) error {
 		ok = ok && (word || i > 0 && (c == '.' || c == '-'))
 	}
 	if !ok {
-		return fmt.Errorf("profile name %q: use letters, digits, _ . -, not first . or -, at most %d bytes", name, profileNameMax)
+		return errorf("profile name %q: use letters, digits, _ . -, not first . or -, at most %d bytes", name, profileNameMax)
 	}
 	return nil
 }
@@ -281,7 +280,7 @@ func (v *vault) createProfile(ctx context.Context, name string) (err error) {
 	return v.withTx(ctx, func(tx *sql.Tx) error {
 		if err := hasProfile(ctx, tx, name); !errors.Is(err, errNotFound) {
 			if err == nil {
-				err = errors.New("it exists already")
+				err = newError("it exists already")
 			}
 			return err
 		}
@@ -294,7 +293,7 @@ func (v *vault) createProfile(ctx context.Context, name string) (err error) {
 func (v *vault) deleteProfile(ctx context.Context, name string) (err error) {
 	defer wrapDeed(&err, "delete profile %q", name)
 	if name == profileDefault {
-		return errors.New("the default profile stays")
+		return newError("the default profile stays")
 	}
 	return v.withTx(ctx, func(tx *sql.Tx) error {
 		current, err := currentProfile(ctx, tx)
@@ -302,7 +301,7 @@ func (v *vault) deleteProfile(ctx context.Context, name string) (err error) {
 			return err
 		}
 		if name == current {
-			return errors.New("it is in use; choose another one first with tai profile use")
+			return newError("it is in use; choose another one first with tai profile use")
 		}
 		if err := execOne(ctx, tx, `DELETE FROM profiles WHERE name = ?`, name); err != nil {
 			return err

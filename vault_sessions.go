@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"fmt"
 	"time"
 )
 
@@ -81,7 +80,7 @@ func (v *vault) appendMessages(ctx context.Context, session string, messages []s
 				err = indexMessage(ctx, tx, messageRow(owner, last+1+i), m.Role, m.Content)
 			}
 			if err != nil {
-				return fmt.Errorf("message %d: %w", i+1, err)
+				return errorf("message %d: %w", i+1, err)
 			}
 		}
 		return nil

@@ -4,7 +4,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -30,18 +29,18 @@ type place struct {
 func openWorkspace(dir string) (workspace, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
-		return workspace{}, fmt.Errorf("workspace root %q: %w", dir, err)
+		return workspace{}, errorf("workspace root %q: %w", dir, err)
 	}
 	real, err := filepath.EvalSymlinks(abs)
 	if err != nil {
-		return workspace{}, fmt.Errorf("workspace root %q: %w", dir, err)
+		return workspace{}, errorf("workspace root %q: %w", dir, err)
 	}
 	info, err := os.Stat(real)
 	if err != nil {
-		return workspace{}, fmt.Errorf("workspace root %q: %w", dir, err)
+		return workspace{}, errorf("workspace root %q: %w", dir, err)
 	}
 	if !info.IsDir() {
-		return workspace{}, fmt.Errorf("workspace root %q: not a folder", dir)
+		return workspace{}, errorf("workspace root %q: not a folder", dir)
 	}
 	return workspace{root: real}, nil
 }
@@ -51,10 +50,10 @@ func openWorkspace(dir string) (workspace, error) {
 // /srv/app-secret is not inside /srv/app (ROO-03). The last elements need not exist.
 func (w workspace) locate(path string) (place, error) {
 	if strings.ContainsRune(path, 0) {
-		return place{}, errors.New("path holds a NUL byte")
+		return place{}, newError("path holds a NUL byte")
 	}
 	if len(path) > workspaceMaxPath {
-		return place{}, fmt.Errorf("path of %d bytes, at most %d", len(path), workspaceMaxPath)
+		return place{}, errorf("path of %d bytes, at most %d", len(path), workspaceMaxPath)
 	}
 	abs := filepath.Clean(filepath.FromSlash(path))
 	if !filepath.IsAbs(abs) {
@@ -62,7 +61,7 @@ func (w workspace) locate(path string) (place, error) {
 	}
 	real, err := resolveExisting(abs)
 	if err != nil {
-		return place{}, fmt.Errorf("path %q: %w", path, err)
+		return place{}, errorf("path %q: %w", path, err)
 	}
 	rel, err := filepath.Rel(w.root, real)
 	if err != nil || !filepath.IsLocal(rel) {
@@ -84,7 +83,7 @@ func resolveExisting(abs string) (string, error) {
 			return "", bareError(err)
 		}
 		if _, lerr := os.Lstat(dir); lerr == nil {
-			return "", errors.New("a symbolic link that leads nowhere")
+			return "", newError("a symbolic link that leads nowhere")
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
@@ -114,7 +113,7 @@ func (p place) open() (*os.Root, string, error) {
 // check refuses a place outside the root unless the policy allowed it.
 func (p place) check(allowed bool) error {
 	if p.Outside && !allowed {
-		return fmt.Errorf("lies outside the workspace root, at %s", visibleLine(p.Abs))
+		return errorf("lies outside the workspace root, at %s", visibleLine(p.Abs))
 	}
 	return nil
 }
