@@ -63,7 +63,6 @@ func escapeHTML(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;").Replace(s)
 }
 
-//go:noinline for size: it is called in many places
 func writeHex(b *strings.Builder, c byte) {
 	const digits = "0123456789abcdef"
 	b.WriteByte(digits[c>>4])
