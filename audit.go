@@ -362,9 +362,11 @@ func (a *auditLog) headNow() auditHead {
 // prepare does the part of a record that needs no lock: redaction, bounds and canonical data.
 func (a *auditLog) prepare(ev auditEvent) auditRecord {
 	rec := auditRecord{Run: a.name, Event: ev.Event, Call: ev.Call, Digest: ev.Digest, Size: ev.Size, Parent: ev.Parent, Kind: ev.Kind, Subject: ev.Subject, Outcome: ev.Outcome, Rule: ev.Rule}
-	// Where all of them together hold no secret, none does, which is one look instead of six.
+	// Where all of them together hold no secret, none does, which is one look instead of six. Without any (a run begins or ends) nothing is
+	// masked, since that may need the passphrase.
+	const marks = "\n\n\n\n\n"
 	all := ev.Digest + "\n" + ev.Parent + "\n" + ev.Kind + "\n" + ev.Subject + "\n" + ev.Outcome + "\n" + ev.Rule
-	if len(all) > auditFieldMax || a.cfg.Redact != nil && a.cfg.Redact(all) != all {
+	if len(all) > auditFieldMax || a.cfg.Redact != nil && all != marks && a.cfg.Redact(all) != all {
 		for _, field := range []*string{&rec.Digest, &rec.Parent, &rec.Kind, &rec.Subject, &rec.Outcome, &rec.Rule} {
 			*field = a.text(*field)
 		}

@@ -542,7 +542,12 @@ func BenchmarkAuditVerify(b *testing.B) {
 func TestAuditTwoLines(t *testing.T) {
 	t.Parallel()
 	a := auditTestLog(t)
-	a.cfg.Redact = func(s string) string { return strings.ReplaceAll(s, "sesame", "[secret:DOOR]") }
+	a.cfg.Redact = func(s string) string {
+		if strings.TrimSpace(s) == "" {
+			t.Error("nothing was to be masked")
+		}
+		return strings.ReplaceAll(s, "sesame", "[secret:DOOR]")
+	}
 	auditTestRecord(t, a, auditEvent{Event: auditCallRequested})
 	pair := []auditEvent{{Event: auditCallRequested, Call: "c-9", Subject: "a sesame"}, {Event: auditCallStarted, Call: "c-9", Rule: "sesame", Parent: "turn-1"}}
 	fake := &onceAuditFile{auditFile: a.file}
