@@ -360,6 +360,16 @@ func (c *serveCore) forget(session string) {
 	}
 }
 
+// tellWaiting says what an end waits for, if it does.
+func (c *serveCore) tellWaiting(grace time.Duration) {
+	c.mu.Lock()
+	n := len(c.calls)
+	c.mu.Unlock()
+	if n > 0 {
+		c.log(fmt.Sprintf("%s under way: cancelled after %v; a second Ctrl-C ends tai at once", plural(n, "call"), grace))
+	}
+}
+
 // cancelAll ends every call; each is answered with how far it came.
 func (c *serveCore) cancelAll() {
 	c.cancelCalls(false, func(*servedCall) bool { return true })

@@ -527,6 +527,7 @@ func (s *mcpServer) serve(ctx context.Context, ready func(addr string)) error {
 		return joinErrors(errorf("serve MCP on %s: %w", ln.Addr(), err), srv.Close())
 	case <-ctx.Done():
 	}
+	s.core.tellWaiting(s.limits.grace)
 	err = s.shutdown(ctx, srv)
 	if err != nil {
 		s.core.cancelAll()

@@ -79,6 +79,7 @@ func (s *stdioServer) loop(ctx context.Context, lines <-chan stdioLine) error {
 	for {
 		select {
 		case <-ctx.Done():
+			s.core.tellWaiting(s.grace)
 			return nil
 		case <-s.broken:
 			return nil

@@ -576,3 +576,18 @@ func TestServeW88F24Concurrent(t *testing.T) {
 		t.Errorf("the long call: %s", r.body)
 	}
 }
+
+// TestServeTellsWaiting: an end that waits for calls says so, and one that does not says nothing.
+func TestServeTellsWaiting(t *testing.T) {
+	t.Parallel()
+	for n, want := range []string{"", "1 call under way: cancelled after 5s", "2 calls under way"} {
+		said := ""
+		c := serveCore{log: func(line string) { said += line }, calls: map[*servedCall]struct{}{}}
+		for range n {
+			c.calls[&servedCall{}] = struct{}{}
+		}
+		if c.tellWaiting(serveGrace); !strings.HasPrefix(said, want) || (said == "") != (n == 0) {
+			t.Errorf("%d calls: %q, want %q", n, said, want)
+		}
+	}
+}
