@@ -622,3 +622,35 @@ func TestResolvePublicAPI(t *testing.T) {
 		t.Error("a private address was called")
 	}
 }
+
+// What carries a repository's name or its owner's, and what only looks like a server.
+func TestResolveOwns(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		repo, text string
+		want       bool
+	}{
+		{"acme/weather-mcp", "npx -y @other/mcp-server-weather", true},
+		{"acme/weather-mcp", "npx -y @acme/tides", true},
+		{"acme/weather-mcp", "uvx acme.tides-mcp-server@latest", true},
+		{"acme/weather-mcp", "uvx --from git+https://github.com/acme/x tides", false}, // the program is another one
+		{"acme/weather-mcp", "docker run -i ghcr.io/acme/tides", true},
+		{"acme/weather-mcp", "https://mcp.weather.example.net/mcp", true},
+		{"acme/weather-forecast-mcp", "npx -y weather-mcp", true},
+		{"acme/weather-mcp", "npx -y evil-mcp", false},
+		{"acme/mcp", "npx -y evil-mcp", false},
+		{"acme/mcp-server", "npx -y evil-mcp-server", false},
+		{"acme/mcp-server", "npx -y mcp-server", true},
+		{"ac/mcp", "npx -y trac-mcp", false},
+		{"acme/weather-mcp", "https://mcp.example.net/weather", false},
+	} {
+		owner, name, _ := strings.Cut(tc.repo, "/")
+		list, err := configEntries(tc.text, "", "linux")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (repoWords{Owner: owner, Names: []string{name}}).owns(&list[0].serverEntry); got != tc.want {
+			t.Errorf("%s owns %s: %t", tc.repo, tc.text, got)
+		}
+	}
+}

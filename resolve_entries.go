@@ -30,14 +30,14 @@ type repoWords struct {
 // foldWord leaves the letters and digits of a name, in lower case.
 func foldWord(s string) string { return strings.ReplaceAll(toolPrefix(s), "_", "") }
 
-// coreWord is a name without what most names of servers have.
+// coreWord is a name without what most names of servers have, "" where little else is left.
 func coreWord(s string) string {
 	core := foldWord(s)
 	for _, w := range []string{"modelcontextprotocol", "mcp", "server"} {
 		core = strings.ReplaceAll(core, w, "")
 	}
 	if len(core) < 3 {
-		return foldWord(s)
+		return ""
 	}
 	return core
 }
@@ -52,11 +52,15 @@ func (w repoWords) owns(e *serverEntry) bool {
 			return true
 		}
 	}
-	for _, name := range w.Names {
-		core := coreWord(name)
-		for _, text := range texts {
-			t := foldWord(text)
-			if t != "" && len(core) > 2 && (strings.Contains(t, core) || len(coreWord(text)) > 2 && strings.Contains(core, coreWord(text))) {
+	owner := foldWord(w.Owner)
+	for _, text := range texts {
+		t, bare := foldWord(text), coreWord(text)
+		if len(owner) > 3 && strings.Contains(t, owner) {
+			return true
+		}
+		for _, name := range w.Names {
+			core := coreWord(name)
+			if t != "" && (t == foldWord(name) || core != "" && strings.Contains(t, core) || len(bare) > 3 && strings.Contains(core, bare)) {
 				return true
 			}
 		}
