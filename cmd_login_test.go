@@ -233,7 +233,7 @@ func TestMCPLoginTool(t *testing.T) {
 	lr := newLoginRig(t)
 	f, r := lr.f, lr.bridgeRig
 	face := &fakeFace{t: t, back: make(chan string, 1)}
-	box := newToolsBox(t, modeDanger, nil, mcpTools(r.mcpBridge, nil, "linux", func() loginFace { return face })...)
+	box := newToolsBox(t, modeDanger, nil, mcpTools(r.mcpBridge, newResolver(resolverConfig{Env: r.cfg.Env}), "linux", func() loginFace { return face })...)
 	call := func(name, args, origin string) toolResult {
 		t.Helper()
 		got, err := box.dispatch(t.Context(), toolCall{Name: name, Args: json.RawMessage(args), Origin: origin})
@@ -269,7 +269,7 @@ func TestMCPLoginTool(t *testing.T) {
 	if face.shown != 2 || face.ended != 3 {
 		t.Errorf("shown %d times, ended %d times", face.shown, face.ended)
 	}
-	alone := newToolsBox(t, modeDanger, nil, mcpTools(r.mcpBridge, nil, "linux", nil)...) // piped
+	alone := newToolsBox(t, modeDanger, nil, mcpTools(r.mcpBridge, newResolver(resolverConfig{Env: r.cfg.Env}), "linux", nil)...) // piped
 	if got := toolsRun(t, alone, "mcp_login", `{"server":"f"}`); got.Rule != toolRulePerson {
 		t.Errorf("nobody sits here: %+v", got)
 	}

@@ -162,7 +162,7 @@ func TestCLITools(t *testing.T) {
 		t.Error("the digest is in no log")
 	}
 	r.tai("tools", "digest", "no_such", "{}").fails(exitFailed, "no such tool")
-	r.tai("tools", "digest", "file_read", "[]").fails(exitUsage, "no JSON object")
+	r.tai("tools", "digest", "file_read", "[]").fails(exitUsage, "cannot be read", "one JSON object")
 }
 
 // mcp normalize: the document of the corpus, for another system too, changing nothing.

@@ -79,7 +79,7 @@ func (b githubBase) web() string {
 type githubClient struct {
 	web   *webFetcher
 	base  githubBase
-	token secret
+	Token secret // fmt asks the type of an exported field alone
 	From  string
 	now   func() time.Time
 
@@ -214,11 +214,11 @@ func (c *githubClient) get(ctx context.Context, path, query string) ([]byte, err
 	}
 	u.RawQuery = query
 	header := http.Header{"Accept": {"application/vnd.github+json"}, "User-Agent": {"tai/" + version}}
-	if c.token != "" {
+	if c.Token != "" {
 		if u.Scheme == "http" && hostReach(u.Hostname()) != reachLoopback {
 			return nil, &githubFault{What: "the token of " + c.From + " would cross the network unencrypted", Hint: "use https in " + githubAPIVars()[0]}
 		}
-		header.Set("Authorization", "Bearer "+c.token.reveal())
+		header.Set("Authorization", "Bearer "+c.Token.reveal())
 	}
 	ctx, cancel := context.WithTimeout(ctx, githubCallTime)
 	defer cancel()
@@ -261,7 +261,7 @@ func (c *githubClient) refused(resp *http.Response, body []byte) error {
 	switch s := resp.StatusCode; {
 	case (s == http.StatusForbidden || s == http.StatusTooManyRequests) && c.limited(resp.Header, message):
 		f.What, f.Hint = c.limit(resp.Header)
-	case s == http.StatusUnauthorized && c.token != "":
+	case s == http.StatusUnauthorized && c.Token != "":
 		f.What, f.Hint = c.host()+" refuses the token of "+c.From, "renew it, or take it away: a public repository needs none"
 	case s == http.StatusNotFound:
 		f.What, f.Hint = "it is not there, or it is private and not shown without leave", c.leave()
@@ -280,7 +280,7 @@ func (c *githubClient) refused(resp *http.Response, body []byte) error {
 
 // leave is what helps where something is not shown.
 func (c *githubClient) leave() string {
-	if c.token == "" {
+	if c.Token == "" {
 		return "check the address; for a private repository set GITHUB_TOKEN, or store it with tai secret set GITHUB_TOKEN"
 	}
 	return "check the address, and that the token of " + c.From + " may read the repository's contents"
@@ -308,7 +308,7 @@ func (c *githubClient) limit(h http.Header) (what, hint string) {
 		}
 	}
 	hint = "try again then"
-	if c.token == "" {
+	if c.Token == "" {
 		hint += ", or set GITHUB_TOKEN (or tai secret set GITHUB_TOKEN): without a token GitHub answers 60 requests an hour, with one 5000"
 	}
 	return what + "; it answers again " + when, hint

@@ -35,7 +35,7 @@ type knownSecrets struct {
 	environMask *redactor // for quick
 
 	reading sync.Mutex    // one reader at a time; it guards the rest
-	own     []namedSecret // of this run, in no vault
+	Own     []namedSecret // of this run, in no vault
 	Values  []namedSecret
 	seen    map[string]bool // by knownID
 }
@@ -55,7 +55,7 @@ func (k *knownSecrets) adopt(s namedSecret) {
 		return
 	}
 	k.reading.Lock()
-	k.own = append(k.own, s)
+	k.Own = append(k.Own, s)
 	k.reading.Unlock()
 	k.changed()
 }
@@ -150,7 +150,7 @@ func (k *knownSecrets) load(ctx context.Context, mask *redactor) (*redactor, err
 			list = append(list, environSecrets(name, value)...)
 		}
 	}
-	list = append(list, k.own...)
+	list = append(list, k.Own...)
 	for _, row := range rows {
 		list = append(list, entrySecrets(row.serverEntry)...)
 	}

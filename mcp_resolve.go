@@ -79,7 +79,7 @@ func (r *resolver) resolve(ctx context.Context, o resolveOrder) (res resolved, e
 		return res, errorf("github:%s: %w", o.Link.full(), err)
 	}
 	c := &githubClient{web: r.cfg.Web, base: base, now: r.cfg.Now, link: o.Link}
-	if c.token, c.From, err = r.token(ctx); err != nil {
+	if c.Token, c.From, err = r.token(ctx); err != nil {
 		return res, errorf("github:%s: read the token: %w", o.Link.full(), err)
 	}
 	d := deed{Kind: "mcp-resolve", Subject: o.Link.full(), Parent: o.Call.Parent}
@@ -124,7 +124,7 @@ func (r *resolver) allowed(ctx context.Context, o resolveOrder, c *githubClient)
 	at := c.base.url.String() + "/repos/" + o.Link.full()
 	req := policyRequest{Tool: "mcp_add", Args: args, Person: o.Call.Person, Destructive: true, Yes: o.Yes, Net: netTouch{Host: hostKey(c.base.url), URL: at},
 		Title: "read the GitHub repository " + o.Link.full() + ", to find how its server starts?", Lines: []consentLine{{Label: "at", Text: at, Exact: true, Quoted: true}}}
-	if c.token != "" {
+	if c.Token != "" {
 		req.Net.Secrets = []string{c.From}
 	}
 	d, err := r.cfg.Policy.approve(ctx, req)

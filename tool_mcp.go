@@ -72,8 +72,6 @@ func hintsForModel(run func(context.Context, toolCall) (toolResult, error)) func
 		hinted, ok := errors.AsType[*hintedError](err)
 		switch {
 		case err == nil || r.Hint != "":
-		case ok:
-			r.Hint = hinted.Hint
 		case errors.Is(err, errServerUnknown):
 			r.Hint = "mcp_list shows the names"
 		case errors.Is(err, errNoSuchTool):
@@ -82,6 +80,8 @@ func hintsForModel(run func(context.Context, toolCall) (toolResult, error)) func
 			r.Hint = "mcp_enable enables it, after asking"
 		case errors.Is(err, errNoLogin):
 			r.Hint = "mcp_enable offers its tools"
+		case ok:
+			r.Hint = hinted.Hint
 		}
 		return r, err
 	}
