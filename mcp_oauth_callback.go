@@ -137,10 +137,11 @@ func (c *oauthCallback) receive(w http.ResponseWriter, r *http.Request, a *oauth
 	}
 }
 
-// fromPage reports a request that a page made, instead of a person's browser being sent here (Fetch standard, Origin; Fetch Metadata).
+// fromPage reports a request that a page made, instead of a person's browser being sent here (Fetch standard, Origin; Fetch Metadata). Programs that
+// are no browser name a mode without a destination, which no page can.
 func fromPage(h http.Header) bool {
-	mode, dest := h.Get("Sec-Fetch-Mode"), h.Get("Sec-Fetch-Dest")
-	return len(h["Origin"]) > 0 || mode != "" && mode != "navigate" || dest != "" && dest != "document"
+	dest := h.Get("Sec-Fetch-Dest")
+	return len(h["Origin"]) > 0 || h.Get("Sec-Fetch-Mode") == "no-cors" || dest != "" && dest != "document"
 }
 
 // callbackResult shows what an answer came to. Neither code nor state stands on a page.

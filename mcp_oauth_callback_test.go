@@ -196,6 +196,7 @@ func TestOAU17NotForPages(t *testing.T) {
 		{"no origin to speak of", "GET", good, "", []string{"Origin", "null"}, 403},
 		{"its own origin", "GET", good, "", []string{"Origin", "http://" + ct.host}, 403},
 		{"a picture", "GET", good, "", []string{"Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image"}, 403},
+		{"a script", "GET", good, "", []string{"Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty"}, 403},
 		{"a frame", "GET", good, "", []string{"Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"}, 403},
 		{"another path", "GET", strings.Replace(good, callbackPath, "/", 1), "", nil, 404},
 		{"a path below", "GET", strings.Replace(good, callbackPath, callbackPath+"/x", 1), "", nil, 404},

@@ -242,3 +242,39 @@ func peersLogin(t *testing.T, p *peers) {
 		t.Errorf("no registration: exit %d: %s", r.code, r.err)
 	}
 }
+
+// W50 to W63, W67, W68: the client scenarios of the official conformance suite that 2025-11-25 requires, played by tai's command line, and those of later
+// revisions about authorization that fit it. testdata/peers/conformance-client.yml has what tai does not do, each with the reason.
+func peersConformanceClient(t *testing.T, p *peers) {
+	const pkg = "@modelcontextprotocol/conformance"
+	suite := func(t *testing.T, words ...string) peersRun {
+		t.Helper()
+		h := p.newHome(t)
+		driver := p.node + " " + filepath.Join(p.root, "conformance-client.mjs")
+		r := h.program(t, nil, []string{"TAI=" + h.tai}, p.node, append([]string{p.file(t, pkg+"/dist/index.js"), "client", "--command", driver}, words...)...)
+		if r.code != 0 {
+			t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
+		}
+		return r
+	}
+	t.Run("required", func(t *testing.T) {
+		t.Parallel()
+		r := suite(t, "--requirements", mcpProtocolVersion, "--expected-failures", filepath.Join(p.root, "conformance-client.yml"))
+		total := regexp.MustCompile(`Total: (\d+) passed`).FindStringSubmatch(r.out)
+		if total == nil || len(total[1]) < 3 {
+			t.Fatalf("too few checks: %q", total)
+		}
+		t.Logf("%s %s: %s checks passed, %d ms", pkg, p.version(t, pkg), total[1], r.took.Milliseconds())
+	})
+	for _, s := range []string{"auth/resource-mismatch", "auth/metadata-issuer-mismatch", "auth/iss-supported", "auth/iss-not-advertised", "auth/iss-supported-missing", "auth/iss-wrong-issuer",
+		"auth/iss-unexpected", "auth/iss-normalized", "auth/offline-access-scope", "auth/offline-access-not-supported", "auth/authorization-server-migration", "json-schema-ref-no-deref"} {
+		t.Run(s, func(t *testing.T) {
+			t.Parallel()
+			suite(t, "--scenario", s, "--spec-version", mcpProtocolVersion, "--force")
+		})
+	}
+	t.Run("of 2025-03-26", func(t *testing.T) {
+		t.Parallel()
+		suite(t, "--scenario", "auth/2025-03-26-oauth-metadata-backcompat")
+	})
+}

@@ -45,7 +45,7 @@ func TestPeers(t *testing.T) {
 	}{
 		{"filesystem", peersFilesystem}, {"npx", peersNpx}, {"stdio", peersStdio}, {"http", peersHTTP}, {"calls", peersCalls},
 		{"noise", peersNoise}, {"killed", peersKilled}, {"clients", peersClients}, {"governed", peersGoverned}, {"agent", peersAgent}, {"models", peersModels}, {"task", peersTask},
-		{"conformance", peersConformance}, {"doors", peersMore}, {"entries", peersEntries}, {"login", peersLogin},
+		{"conformance", peersConformance}, {"doors", peersMore}, {"entries", peersEntries}, {"login", peersLogin}, {"conformance client", peersConformanceClient},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			t.Parallel()
