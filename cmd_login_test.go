@@ -277,3 +277,19 @@ func TestMCPLoginTool(t *testing.T) {
 		t.Errorf("events %q", got)
 	}
 }
+
+// A sub-agent that nobody waits for is never given the person's place for minutes; one in the foreground is.
+func TestMCPLoginBackground(t *testing.T) {
+	t.Parallel()
+	lr := newLoginRig(t).added()
+	face := &fakeFace{t: t, back: make(chan string, 1)}
+	parent := newToolsBox(t, modeDanger, nil, mcpTools(lr.mcpBridge, nil, "linux", func() loginFace { return face })...)
+	for _, background := range []bool{true, false} {
+		s := agentScope{host: newAgentHost(subConfig{Now: time.Now, Attended: func() bool { return true }})}
+		box := s.narrowed(parent.toolbox, &subAgent{background: background}, subSet{patterns: []string{"mcp_login"}}, nil)
+		got, err := box.dispatch(t.Context(), toolCall{Name: "mcp_login", Args: json.RawMessage(`{"server":"f"}`), Origin: "repl"})
+		if err != nil || background != (got.Rule == toolRulePerson) || background == (face.shown > 0) || got.IsError != background {
+			t.Errorf("background %v: %+v, %v, shown %d times", background, got, err, face.shown)
+		}
+	}
+}

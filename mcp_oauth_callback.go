@@ -146,7 +146,7 @@ func fromPage(h http.Header) bool {
 
 // callbackResult shows what an answer came to. Neither code nor state stands on a page.
 func callbackResult(w http.ResponseWriter, err error) (final bool) {
-	var fault *oauthFault
+	_, refused := errors.AsType[*oauthFault](err)
 	switch {
 	case err == nil:
 		callbackPage(w, http.StatusOK, "tai has its answer", "You can close this page: the terminal says how the login went.")
@@ -156,7 +156,7 @@ func callbackResult(w http.ResponseWriter, err error) (final bool) {
 	case errors.Is(err, errOAuthUsed):
 		callbackPage(w, http.StatusConflict, "Already used", "This login has had its answer; the terminal says how it went. You can close this page.")
 		return false
-	case errors.As(err, &fault):
+	case refused:
 		callbackPage(w, http.StatusOK, "The login was refused", callbackFault(err))
 	default:
 		callbackPage(w, http.StatusBadRequest, "The login failed", callbackFault(err))
