@@ -14,7 +14,7 @@ if (process.argv[2] === '--browse') {
 
 const address = process.argv.at(-1);
 const scenario = process.env.MCP_CONFORMANCE_SCENARIO;
-const limit = scenario.startsWith('elicitation') ? 5_000 : 60_000; // that one waits for an answer that does not come
+const limit = scenario.startsWith('elicitation') ? 5_000 : 60_000; // its server asks on a GET stream, which tai does not open, and waits
 const home = mkdtempSync(path.join(tmpdir(), 'conformance-'));
 const self = fileURLToPath(import.meta.url);
 const env = { ...process.env, HOME: home, TAI_HOME: path.join(home, 'tai'), XDG_CONFIG_HOME: path.join(home, 'config'), BROWSER: `'${process.execPath}' '${self}' --browse %s` };
