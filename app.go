@@ -29,6 +29,8 @@ type outside struct {
 	GOOS    string
 	Now     func() time.Time
 	Dir     string // the current folder
+
+	Derive keyDerivation // nil for keyFromPassphrase, which takes its time
 }
 
 // storeUse says what a command does with the vault.

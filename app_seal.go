@@ -13,7 +13,7 @@ import (
 
 // keys is what this run can open a sealed vault with.
 func (a *app) keys() vaultKeys {
-	k := vaultKeys{Passphrase: a.passphrase}
+	k := vaultKeys{Passphrase: a.passphrase, Derive: a.out.Derive}
 	if dir := configFolder(a.out); dir != "" {
 		k.Dir = filepath.Join(dir, "keys")
 	}

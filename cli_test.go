@@ -17,12 +17,13 @@ import (
 
 // cliRig runs whole command lines in this process, in a home and a folder of their own.
 type cliRig struct {
-	t    testing.TB
-	home string
-	dir  string
-	env  []string // NAME=value beside PATH
-	in   io.Reader
-	ctx  context.Context
+	t      testing.TB
+	home   string
+	dir    string
+	env    []string // NAME=value beside PATH
+	in     io.Reader
+	ctx    context.Context
+	derive keyDerivation // of its command lines; processes that it starts always take the real one
 }
 
 // cliRun is what a command line came to.
@@ -50,7 +51,7 @@ func (r *cliRig) environ() []string {
 
 // keys is what the rig's command lines open a vault with.
 func (r *cliRig) keys() vaultKeys {
-	a := app{out: outside{Getenv: r.getenv, GOOS: runtime.GOOS}}
+	a := app{out: outside{Getenv: r.getenv, GOOS: runtime.GOOS, Derive: r.derive}}
 	return a.keys()
 }
 
@@ -72,7 +73,7 @@ func (r *cliRig) tai(words ...string) cliRun {
 		in = strings.NewReader("")
 	}
 	var stdout, stderr bytes.Buffer
-	code := run(r.ctx, words, outside{Getenv: r.getenv, Environ: r.environ(), Stdin: in, Stdout: &stdout, Stderr: &stderr, GOOS: runtime.GOOS, Now: time.Now, Dir: r.dir})
+	code := run(r.ctx, words, outside{Getenv: r.getenv, Environ: r.environ(), Stdin: in, Stdout: &stdout, Stderr: &stderr, GOOS: runtime.GOOS, Now: time.Now, Dir: r.dir, Derive: r.derive})
 	return cliRun{r.t, words, code, stdout.String(), stderr.String()}
 }
 
@@ -447,4 +448,9 @@ func TestCLIUnknownFlagTellsNoSecret(t *testing.T) {
 		c.hides("val-of-the-environment")
 	}
 	r.tai("mcp", "list", "--pass=typed-value-1").errHas("unknown flag --pass\n")
+}
+
+// quickKey is keyFromPassphrase with a fraction of the rounds, for tests that seal and open often.
+func quickKey(passphrase secret, salt []byte, rounds int) ([]byte, error) {
+	return keyFromPassphrase(passphrase, salt, rounds/6000)
 }

@@ -15,6 +15,7 @@ import (
 func discardRig(t *testing.T) (r *cliRig, run string) {
 	t.Helper()
 	r = newCLIRig(t)
+	r.derive = quickKey
 	for _, name := range []string{"A", "B"} {
 		r.with("a-value-of-"+name, "secret", "set", name, "--from", "-").ok()
 	}

@@ -19,6 +19,7 @@ import (
 func sealTestRig(t *testing.T) (r *cliRig, planted []string) {
 	t.Helper()
 	r = newCLIRig(t)
+	r.derive = quickKey
 	r.tai("profile", "create", "work").ok()
 	v, err := openVault(t.Context(), r.home, vaultWrite, time.Now, r.keys())
 	if err != nil {
@@ -141,7 +142,7 @@ func TestSealKeepsSecretsOutOfFiles(t *testing.T) {
 	if err := errors.Join(stdin.Close(), holder.Wait()); err != nil {
 		t.Error(err)
 	}
-	v, err := openVault(t.Context(), r.home, vaultWrite, time.Now, vaultKeys{Passphrase: r.passphrase("a-good-passphrase")})
+	v, err := openVault(t.Context(), r.home, vaultWrite, time.Now, vaultKeys{Passphrase: r.passphrase("a-good-passphrase"), Derive: r.derive})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,6 +156,7 @@ func TestSealKeepsSecretsOutOfFiles(t *testing.T) {
 func TestCLISeal(t *testing.T) {
 	t.Parallel()
 	r := newCLIRig(t)
+	r.derive = quickKey
 	r.tai("vault", "status").outHas("there is no vault yet")
 	r.tai("vault", "rekey").fails(exitFailed, "there is no vault yet")
 	r.tai("vault", "unseal", "--yes").fails(exitFailed, "there is no vault yet")
@@ -227,7 +229,7 @@ func TestCLISeal(t *testing.T) {
 // sealTestLocked runs what works and what does not while the vault has a passphrase that nobody gives. Nothing derives a key.
 func sealTestLocked(t *testing.T, r *cliRig) {
 	t.Helper()
-	v, err := openVault(t.Context(), r.home, vaultWrite, time.Now, vaultKeys{Passphrase: r.passphrase("from-a-file")})
+	v, err := openVault(t.Context(), r.home, vaultWrite, time.Now, vaultKeys{Passphrase: r.passphrase("from-a-file"), Derive: r.derive})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,6 +281,7 @@ func (r *cliRig) passphrase(p secret) func(context.Context, string) (secret, err
 func TestSealWaysOut(t *testing.T) {
 	t.Parallel()
 	r := newCLIRig(t)
+	r.derive = quickKey
 	r.with("planted-value-1", "secret", "set", "X", "--from", "-").ok()
 	r.tai("vault", "seal").outHas("by a key file already", "tai vault seal --passphrase", "tai vault rekey")
 	r.tai("vault", "check", filepath.Join(r.dir, "nope.db")).outHas("no such file")

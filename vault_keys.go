@@ -54,6 +54,17 @@ type vaultKeys struct {
 	Dir        string                                                // folder of the key files, "" where no config folder is known
 	Passphrase func(ctx context.Context, why string) (secret, error) // nil where there is none to be had
 	Tries      int                                                   // times that Passphrase may be asked until it is right; 0 means once
+	Derive     keyDerivation                                         // nil for keyFromPassphrase
+}
+
+// keyDerivation makes a wrapping key of a passphrase.
+type keyDerivation func(passphrase secret, salt []byte, rounds int) ([]byte, error)
+
+func (k vaultKeys) derive(passphrase secret, salt []byte, rounds int) ([]byte, error) {
+	if k.Derive != nil {
+		return k.Derive(passphrase, salt, rounds)
+	}
+	return keyFromPassphrase(passphrase, salt, rounds)
 }
 
 // sealState is the seal as the vault keeps it, in clear: it tells how to get at the data key, and nothing of the key.

@@ -57,7 +57,7 @@ func (v *vault) sealWithPassphrase(ctx context.Context, passphrase secret) (_ re
 		}
 		to := newOpenedSeal(sealByPassphrase, key, from.state.Key)
 		to.state.Rounds = sealRounds
-		wrapping, err := keyFromPassphrase(passphrase, to.state.Salt, sealRounds)
+		wrapping, err := v.keys.derive(passphrase, to.state.Salt, sealRounds)
 		if err != nil {
 			return nil, err
 		}

@@ -203,7 +203,7 @@ func (v *vault) openByPassphrase(ctx context.Context, state sealState, row strin
 			break
 		}
 		var key []byte
-		if key, err = keyFromPassphrase(given, state.Salt, state.Rounds); err != nil {
+		if key, err = v.keys.derive(given, state.Salt, state.Rounds); err != nil {
 			break
 		}
 		var opened *openedSeal
