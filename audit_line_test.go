@@ -161,7 +161,7 @@ func TestAUD02TenThousandEdits(t *testing.T) {
 	text := auditMixedText(t, 60)
 	before := strings.SplitAfter(text, "\n")
 	kinds := map[string]int{}
-	for found := 0; found < 10_000; {
+	for found := 0; found < 10_000/raceScale; {
 		what, edited := auditEdit(random, text)
 		if edited == text || strings.HasPrefix(text, edited) && (edited == "" || strings.HasSuffix(edited, "\n")) {
 			continue
@@ -187,7 +187,7 @@ func TestAUD02TenThousandEdits(t *testing.T) {
 		}
 	}
 	for what, n := range kinds {
-		if n < 100 {
+		if n < 100/raceScale {
 			t.Errorf("%s: only %d edits", what, n)
 		}
 	}
@@ -212,7 +212,7 @@ func TestAUD02TwoBatches(t *testing.T) {
 	}
 	lineAt := func(at int) int { return strings.Count(text[:at], "\n") + 1 }
 	random := rand.New(rand.NewPCG(3, 4))
-	for i := range 60 {
+	for i := range 60 / raceScale {
 		at := random.IntN(len(text) - 2)
 		if i < 16 { // around the borders of batches
 			at = (i/2+1)*auditBatchSize - i%2 - 1
