@@ -566,13 +566,12 @@ func (a *auditLog) stillOurs(file auditFile, size int64) error {
 // close ends the run: run_completed, sync, the head of the whole log is put on record, and the file is let go. A log that never recorded
 // anything leaves nothing. Later records fail; closing twice is harmless.
 func (a *auditLog) close() error {
-	rec := a.prepare(auditEvent{Event: auditRunCompleted})
 	a.mu.Lock()
 	done := a.closed || a.file == nil
 	a.closed = true
 	var err error
 	if !done && a.broken == nil {
-		err = a.append([]auditRecord{rec})
+		err = a.append([]auditRecord{a.prepare(auditEvent{Event: auditRunCompleted})})
 	}
 	a.mu.Unlock()
 	if done {

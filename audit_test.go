@@ -577,6 +577,18 @@ func TestAuditTwoLines(t *testing.T) {
 	verifyLogs(t, a.cfg.Dir)
 }
 
+// TestAuditNothingRecorded: a log that nothing was recorded in ends without a file and masks nothing, which would open the vault, or make it.
+func TestAuditNothingRecorded(t *testing.T) {
+	t.Parallel()
+	a := newAuditLog(auditConfig{Dir: filepath.Join(t.TempDir(), "runs"), Origin: "cli", Redact: func(s string) string { t.Errorf("%q was to be masked", s); return s }})
+	if err := a.close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(a.cfg.Dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is there (%v)", a.cfg.Dir, err)
+	}
+}
+
 // TestAuditClock: the time is written as its form says, also when a second begins and when the clock is put back.
 func TestAuditClock(t *testing.T) {
 	t.Parallel()
