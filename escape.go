@@ -72,18 +72,30 @@ func writeHex(b *strings.Builder, c byte) {
 // plainPrefix returns how many leading bytes of s need no escape.
 func plainPrefix(s string, lines bool) int {
 	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= 0x20 && c < 0x7f || lines && (c == '\n' || c == '\t') {
-			i++
+		if s[i] < utf8.RuneSelf {
+			n := plainRun(s[i:], lines)
+			if n == 0 {
+				return i
+			}
+			i += n
 			continue
 		}
 		r, n := utf8.DecodeRuneInString(s[i:])
-		if c < utf8.RuneSelf || r == utf8.RuneError && n == 1 || unicode.IsControl(r) || hiddenRune(r) || bareStyle(s, i, r, lines) {
+		if r == utf8.RuneError && n == 1 || unicode.IsControl(r) || hiddenRune(r) || bareStyle(s, i, r, lines) {
 			return i
 		}
 		i += n
 	}
 	return len(s)
+}
+
+// plainRun is plainPrefix of ASCII alone, which nearly all of most texts is: a loop that calls nothing.
+func plainRun(s string, lines bool) int {
+	i := 0
+	for i < len(s) && (s[i] >= 0x20 && s[i] < 0x7f || lines && (s[i] == '\n' || s[i] == '\t')) {
+		i++
+	}
+	return i
 }
 
 // hiddenRune reports characters that change what is seen without being seen: Unicode format characters (Cf: direction marks,
@@ -111,7 +123,12 @@ func hiddenRune(r rune) bool {
 // not seen, and only makes two texts look like one. Before the enclosing sign of a keycap it stands rightly, and at the start of a text
 // (start) too, since that may be the next part of an answer.
 func bareStyle(s string, i int, r rune, start bool) bool {
-	if r != 0xfe0e && r != 0xfe0f || start && i == 0 || strings.HasPrefix(s[i+3:], "\u20e3") {
+	return (r == 0xfe0e || r == 0xfe0f) && stylesNothing(s, i, start)
+}
+
+// stylesNothing is bareStyle of such a sign, apart so that the look at every other one costs no call.
+func stylesNothing(s string, i int, start bool) bool {
+	if start && i == 0 || strings.HasPrefix(s[i+3:], "\u20e3") {
 		return false
 	}
 	before, _ := utf8.DecodeLastRuneInString(s[:i])
