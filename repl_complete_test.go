@@ -58,8 +58,13 @@ func TestREPLCompletes(t *testing.T) {
 	check("/mode p", "plan prompt")
 	check("/tod", "/todo")
 	check("/mcp enable ", "") // without a vault there is no server, and none is made
-	if _, err := os.Stat(r.home); !os.IsNotExist(err) {
-		t.Errorf("completion made %s", r.home)
+	for _, typed := range []string{"/mcp call x ", "/call file_re", "/call mcp_", "/call file_read path=", "/tools call sys_info ", "/resume ", "/show ", "/profile use ", "/secret delete ", "/model use ", "/audit show ", "/mcp import lm", "@no"} {
+		completed(t, r, typed)
+	}
+	for _, made := range []string{r.home, r.home + "-config"} {
+		if _, err := os.Stat(made); !os.IsNotExist(err) {
+			t.Errorf("completion made %s", made)
+		}
 	}
 	r.addFake("fake", fakeStdio{})
 	r.tai("profile", "create", "work").ok()
