@@ -241,12 +241,13 @@ func entryHoles(e *serverEntry) []string {
 func configEntries(text, fallback, goos string) ([]*repoEntry, error) {
 	o := normalizeOptions{OS: goos}
 	res, err := normalize([]byte(text), o)
-	if err != nil && strings.Contains(err.Error(), "name") {
+	if err != nil { // a bare entry may lack a name alone
 		o.Name = fallback
-		res, err = normalize([]byte(text), o)
-	}
-	if err != nil {
-		return nil, err
+		named, fault := normalize([]byte(text), o)
+		if fault != nil {
+			return nil, err
+		}
+		res = named
 	}
 	out := make([]*repoEntry, len(res.Servers))
 	for i, e := range res.Servers {
