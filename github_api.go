@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -324,13 +323,9 @@ func (c *githubClient) cause(deed string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	what := deed + ": " + visibleLine(clip(err.Error(), 4*githubSaidMax))
-	return &githubFault{What: what, Hint: cmp.Or(c.offline(err), "is the network there? "+githubAPIVars()[0]+" names another API")}
-}
-
-func (c *githubClient) offline(err error) string {
+	hint := "is the network there? " + githubAPIVars()[0] + " names another API"
 	if errors.Is(err, context.DeadlineExceeded) {
-		return "try again later; nothing was stored"
+		hint = "try again later; nothing was stored"
 	}
-	return ""
+	return &githubFault{What: deed + ": " + visibleLine(clip(err.Error(), 4*githubSaidMax)), Hint: hint}
 }
