@@ -12,13 +12,11 @@ import (
 // confReport collects what the user should know about a text that was read.
 type confReport struct{ notes, warnings []string }
 
-//
 //go:noinline for size: it is called in many places
 func (r *confReport) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
 }
 
-//
 //go:noinline for size: it is called in many places
 func (r *confReport) warn(format string, args ...any) {
 	r.warnings = append(r.warnings, fmt.Sprintf(format, args...))
@@ -60,7 +58,6 @@ type entryReader struct {
 	allow, deny             []string
 }
 
-//
 //go:noinline for size: it is called in many places
 func (r *entryReader) fault(format string, args ...any) {
 	r.faults = append(r.faults, fmt.Sprintf(format, args...))
@@ -71,18 +68,18 @@ func foldKey(key string) string {
 	if key == "" || key[0] < 'a' || key[0] > 'z' {
 		return key
 	}
-	var b textBuilder
+	out := make([]byte, 0, len(key)+4)
 	for i := range len(key) {
 		c := key[i]
 		if 'A' <= c && c <= 'Z' {
 			if p := key[i-1]; p != '_' && (p < 'A' || p > 'Z') {
-				b.WriteByte('_')
+				out = append(out, '_')
 			}
 			c += 'a' - 'A'
 		}
-		b.WriteByte(c)
+		out = append(out, c)
 	}
-	return b.String()
+	return string(out)
 }
 
 // field reads one member of the entry. null means that the field is not there.
