@@ -33,7 +33,6 @@ type reportWriter struct {
 	budget int // bytes of data that may still be shown
 }
 
-//
 //go:noinline for size: it is called in many places
 func (w *reportWriter) raw(s string) { w.b = append(w.b, s...) }
 

@@ -73,7 +73,6 @@ func (e *cliError) Error() string { return e.Message }
 
 func (e *cliError) Unwrap() error { return e.err }
 
-//
 //go:noinline for size: it is called in many places
 func usageError(hint, format string, args ...any) error {
 	return &cliError{Exit: exitUsage, Message: fmt.Sprintf(format, args...), Hint: hint}

@@ -46,7 +46,6 @@ type invocation struct {
 	life  context.Context // of the run; an interrupt ends Run's context, not this one
 }
 
-//
 //go:noinline for size: it is called in many places
 func (c *invocation) flag(name string) string {
 	if v := c.flags[name]; len(v) > 0 {
@@ -72,7 +71,6 @@ func privateFault(what, path, hint string, err error) error {
 	return &cliError{Exit: exitUsage, Message: fmt.Sprintf("%s %s: %v", what, quoteClip(path), bareError(err)), Hint: hint, err: err}
 }
 
-//
 //go:noinline for size: it is called in many places
 func (c *invocation) given(name string) bool { return len(c.flags[name]) > 0 }
 
