@@ -402,6 +402,13 @@ func addDangers(found *[]string, argv []string, depth int) {
 			if hasFlag(rest, 'c', "--command") {
 				add(name + " -c runs a script")
 			}
+		case "npx", "npm", "bunx", "pnpx":
+			if name == "npm" && len(rest) > 0 && (rest[0] == "exec" || rest[0] == "x") {
+				rest = rest[1:]
+			}
+			if fetcherScript(rest) {
+				add(name + " -c runs a script")
+			}
 		case "powershell", "pwsh":
 			add(name + " runs a script")
 		case "python", "python3", "py", "perl", "ruby", "node", "php", "deno", "bun", "osascript":
@@ -481,6 +488,19 @@ func leadingOptions(args []string) []string {
 		return args
 	}
 	return args[:n]
+}
+
+// fetcherScript reports that npx or one of its kin is given a script for a shell, before the name of a package (docs.npmjs.com, npm exec).
+func fetcherScript(args []string) bool {
+	for i := 0; i < len(args) && strings.HasPrefix(args[i], "-") && args[i] != "--"; i++ {
+		switch a := args[i]; {
+		case a == "-p" || a == "--package":
+			i++
+		case hasFlag([]string{a}, 'c', "--call") || strings.HasPrefix(a, "--call="):
+			return true
+		}
+	}
+	return false
 }
 
 // hasFlag reports whether args hold a short option, alone or in a cluster, or the long one.

@@ -260,6 +260,9 @@ func TestCFG04Dangerous(t *testing.T) {
 		want string
 	}{
 		{[]string{"sudo", "npx", "x"}, "sudo runs as another user"},
+		{[]string{"npx", "-y", "-p", "x", "-c", "touch y"}, "npx -c runs a script"},
+		{[]string{"npx", "--package=x", "--call=touch y"}, "npx -c runs a script"},
+		{[]string{"npm", "exec", "--call", "touch y"}, "npm -c runs a script"},
 		{[]string{"/usr/bin/sudo", "x"}, "sudo runs as another user"},
 		{[]string{"rm", "-rf", "/"}, "rm deletes whole folders"},
 		{[]string{"env", "rm", "-fr", "x"}, "rm deletes whole folders"},
@@ -280,7 +283,7 @@ func TestCFG04Dangerous(t *testing.T) {
 			t.Errorf("CFG-04: %q: %q, want %q", tc.argv, got, tc.want)
 		}
 	}
-	for _, argv := range [][]string{{"npx", "-y", "@modelcontextprotocol/server-filesystem", "/srv/my files"}, {"uvx", "mcp-server-git", "--repository", "."}, {"node", "server.js", "-e", "x"}, {"python", "-m", "server", "-c", "conf"},
+	for _, argv := range [][]string{{"npx", "-y", "@modelcontextprotocol/server-filesystem", "/srv/my files"}, {"uvx", "mcp-server-git", "--repository", "."}, {"node", "server.js", "-e", "x"}, {"python", "-m", "server", "-c", "conf"}, {"npx", "-y", "server", "-c", "conf"}, {"npx", "-p", "x", "server", "-c"},
 		{"docker", "run", "-i", "--rm", "-e", "TOKEN", "mcp/github"}, {"cmd", "/c", "npx", "-y", "x"}, nil} {
 		if got := dangerousArgv(argv); len(got) != 0 {
 			t.Errorf("CFG-04: %q: %q", argv, got)
