@@ -184,6 +184,7 @@ type webCall struct {
 	Body   string
 	Reach  netReach
 	Kept   []string
+	Stay   bool // no redirect is followed, not even one of the same origin
 	Judge  func(u *url.URL, reach netReach) (reason string)
 }
 
@@ -264,6 +265,8 @@ func (c *webCall) stop(status int, next *url.URL) string {
 	sameOrigin := urlOrigin(next) == urlOrigin(c.URL)
 	reads := c.Method == http.MethodGet || c.Method == http.MethodHead
 	switch {
+	case c.Stay:
+		return "it is not sent elsewhere"
 	case c.URL.Scheme == "https" && next.Scheme == "http":
 		return "it redirects from https to plain http"
 	case !reads && status != http.StatusSeeOther && (!sameOrigin || status < 307):

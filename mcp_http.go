@@ -355,10 +355,11 @@ func (t *httpTransport) spawn(f func()) bool {
 
 // outcome names the server and, where time or a cancel ended the exchange, that rather than the read that noticed.
 func (t *httpTransport) outcome(run context.Context, err error) error {
-	if cause := context.Cause(run); cause != nil {
+	_, answered := errors.AsType[*mcpHTTPError](err)
+	if cause := context.Cause(run); cause != nil && !(answered && errors.Is(err, cause)) { // that names both
 		return errorf("%s: %w", t.shown, cause)
 	}
-	if _, ok := errors.AsType[*mcpHTTPError](err); ok {
+	if answered {
 		return err
 	}
 	return errorf("%s: %w", t.shown, err)

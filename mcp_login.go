@@ -23,7 +23,10 @@ const (
 	refreshLook  = 25 * time.Millisecond // between two looks at a refresh that another one makes
 )
 
-var errNoLogin = errors.New("the server needs no login: it answers without one")
+var (
+	errNoLogin    = errors.New("the server needs no login: it answers without one")
+	errLoginMoved = errors.New("the server was removed or changed during the login, so nothing was stored; log in again")
+)
 
 // loginError is a refusal that a login would mend. Narrow: there is one, which does not cover this; Scope names what the server asks for then, if it does.
 type loginError struct {
@@ -177,7 +180,7 @@ func (s *tokenSource) renew(ctx context.Context, used secret, challenge []string
 			break
 		}
 		if err := httpWait(ctx, refreshLook); err != nil {
-			return "", err
+			return "", errorf("another tai refreshes its token, or died doing so and blocks it for at most %v: %w", refreshLease, err)
 		}
 	}
 	fresh, err := s.refresh(ctx, v, used, challenge)
@@ -223,6 +226,9 @@ func (s *tokenSource) refresh(ctx context.Context, v *vault, used secret, challe
 	err = v.putLogin(late, s.profile, s.server, used, l)
 	if errors.Is(err, errLoginChanged) { // logged out, or in anew
 		return s.token(late)
+	}
+	if err != nil { // the old ones are used up
+		err = errorf("its token was refreshed, but the new one could not be stored, so that only another login helps: %w", err)
 	}
 	return s.took(l.Access), err
 }
@@ -426,7 +432,7 @@ func (b *mcpBridge) authorize(ctx context.Context, flow *oauthFlow, target oauth
 	if err != nil {
 		return l, err
 	}
-	return oauthLogin{oauthMeta{Client: client.ID, Method: client.Method, Issuer: target.Issuer, Resource: target.Resource, Server: flow.server.String(),
+	return oauthLogin{oauthMeta{Client: client.ID, Method: client.Method, Issuer: target.Issuer, Resource: target.Resource, Server: maskedEntry(p.entry).URL,
 		Scope: cmp.Or(got.Scope, target.Scope), Expires: unixOrZero(got.Expires)}, got.Access, got.Refresh, client.Secret}, nil
 }
 
@@ -443,6 +449,11 @@ func (b *mcpBridge) loggedIn(ctx context.Context, v *vault, p registration, l oa
 	list, err := b.look(ctx, p.expanded, fixedToken(l.Access))
 	if err != nil {
 		return r, maskError(errorf("the login succeeded, but the server does not answer with its token: %w", err), own.text)
+	}
+	if row, err := v.server(ctx, p.entry.Name); err != nil && !errors.Is(err, errNotFound) {
+		return r, err
+	} else if err != nil || !sameEntry(row.serverEntry, p.entry) {
+		return r, errLoginMoved
 	}
 	if err := v.putLogin(ctx, p.profile, p.entry.Name, "", l); err != nil {
 		return r, err

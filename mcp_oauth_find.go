@@ -5,7 +5,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -96,12 +95,9 @@ func (f *oauthFlow) fetch(ctx context.Context, method string, u *url.URL, header
 	header["Accept"], header["User-Agent"] = []string{httpTypeJSON}, []string{"tai"}
 	header["Mcp-Protocol-Version"] = []string{mcpProtocolVersion}
 	a, err := f.web.fetch(ctx, webCall{Method: method, URL: u, Header: header, Body: body, Reach: f.reach, Kept: []string{"Accept", "User-Agent"},
-		Judge: func(next *url.URL, reach netReach) string {
+		Stay: method != http.MethodGet, Judge: func(next *url.URL, reach netReach) string {
 			if err := f.near(next, reach); err != nil {
 				return err.Error()
-			}
-			if method != http.MethodGet {
-				return "it is not sent elsewhere"
 			}
 			return ""
 		}})
@@ -133,7 +129,7 @@ func (f *oauthFlow) document(ctx context.Context, u *url.URL, doc any) (found bo
 	case status != http.StatusOK:
 		return false, errorf("%s answers HTTP %d", shownURL(u), status)
 	}
-	return checkJSON(body) == nil && json.Unmarshal(body, doc) == nil, nil
+	return decodeAnswer(body, doc) == nil, nil
 }
 
 // resourceMetadata is the document of a protected resource (RFC 9728, section 2).
@@ -206,12 +202,16 @@ func (f *oauthFlow) resource(ctx context.Context, named string) (resourceMetadat
 		}
 		doc = resourceMetadata{}
 	}
-	canonical := *f.server
-	canonical.Fragment, canonical.RawFragment = "", ""
-	if canonical.Path == "/" {
-		canonical.Path = ""
+	return resourceMetadata{Resource: f.resourceName(), Servers: []string{urlOrigin(f.server)}}, nil
+}
+
+// resourceName is the server's address as the resource that it names no other way (MCP 2025-11-25, Canonical Server URI). The query is left out (RFC 8707,
+// section 2): it may hold what only the server is to know, and the name goes through the browser.
+func (f *oauthFlow) resourceName() string {
+	if path := f.server.EscapedPath(); path != "/" {
+		return urlOrigin(f.server) + path
 	}
-	return resourceMetadata{Resource: canonical.String(), Servers: []string{urlOrigin(f.server)}}, nil
+	return urlOrigin(f.server)
 }
 
 // checkResource refuses a document that speaks of another server (OAU-04, RFC 9728, section 3.3) or names no authorization server.
@@ -219,7 +219,7 @@ func (f *oauthFlow) checkResource(doc *resourceMetadata) error {
 	if len(doc.Servers) == 0 {
 		return newError("its protected-resource document names no authorization server")
 	}
-	doc.Resource = cmp.Or(doc.Resource, f.server.String())
+	doc.Resource = cmp.Or(doc.Resource, f.resourceName())
 	if !resourceCovers(doc.Resource, f.server) {
 		return errorf("its protected-resource document is about another server: %s", shownPeer(doc.Resource))
 	}
