@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -452,7 +453,7 @@ func (b *mcpBridge) loggedIn(ctx context.Context, v *vault, p registration, l oa
 	}
 	if row, err := v.server(ctx, p.entry.Name); err != nil && !errors.Is(err, errNotFound) {
 		return r, err
-	} else if err != nil || !sameEntry(row.serverEntry, p.entry) {
+	} else if err != nil || !sameEntry(row.serverEntry, p.entry) || !slices.Equal(row.Allow, p.entry.Allow) || !slices.Equal(row.Deny, p.entry.Deny) {
 		return r, errLoginMoved
 	}
 	if err := v.putLogin(ctx, p.profile, p.entry.Name, "", l); err != nil {

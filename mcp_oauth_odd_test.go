@@ -105,6 +105,11 @@ func TestLoginSecretAddress(t *testing.T) {
 func TestLoginMeanwhile(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(r *loginRig) error{
+		"another list of tools": func(r *loginRig) error {
+			e := r.entry()
+			e.Deny = []string{"echo"}
+			return r.store.putServer(context.Background(), e, profileDefault, false, nil, mcpMaxServers)
+		},
 		"removed": func(r *loginRig) error { return r.store.removeServer(context.Background(), "f") },
 		"another address": func(r *loginRig) error {
 			e := r.entry()
@@ -126,7 +131,7 @@ func TestLoginMeanwhile(t *testing.T) {
 				t.Errorf("login = %v", err)
 			}
 			row, err := r.store.server(t.Context(), "f")
-			if name == "removed" && !errors.Is(err, errNotFound) || name != "removed" && (err != nil || row.URL != "https://other.test/mcp") {
+			if name == "removed" && !errors.Is(err, errNotFound) || name != "removed" && (err != nil || row.URL == r.entry().URL && len(row.Deny) == 0) {
 				t.Errorf("stored: %+v, %v", row.serverEntry, err)
 			}
 			if list, err := r.store.secrets(t.Context()); err != nil || len(list) != 0 {
@@ -275,5 +280,74 @@ func TestLoginEcho(t *testing.T) {
 	_, err := r.login(loginOptions{})
 	if err == nil || !strings.Contains(err.Error(), "bad: ") || strings.Contains(err.Error(), "made-up") {
 		t.Errorf("login = %v", err)
+	}
+}
+
+// A profile that is deleted while a login for it is on the way gets no token.
+func TestLoginProfileGone(t *testing.T) {
+	t.Parallel()
+	r := newLoginRig(t).added()
+	if err := r.store.createProfile(t.Context(), "guest"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := r.login(loginOptions{Profile: "guest", Show: func(ctx context.Context, v loginShown) error {
+		if err := r.store.deleteProfile(ctx, "guest"); err != nil {
+			return err
+		}
+		go r.browse(ctx, v)
+		return nil
+	}})
+	if !errors.Is(err, errNotFound) || !strings.Contains(err.Error(), `profile "guest"`) {
+		t.Errorf("login = %v", err)
+	}
+	if list, err := r.store.secrets(t.Context()); err != nil || len(list) != 0 {
+		t.Errorf("secrets = %v, %v", list, err)
+	}
+}
+
+// F14, OAU-14: what a refresh brings after another login took its place, or after a logout, is not stored.
+func TestLoginRefreshOvertaken(t *testing.T) {
+	t.Parallel()
+	for _, gone := range []bool{true, false} {
+		r := newLoginRig(t).loggedIn()
+		if err := loginCall(r.mcpBridge); err != nil {
+			t.Fatal(err)
+		}
+		l, err := r.store.login(t.Context(), profileDefault, "f")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.f.expire()
+		r.f.mu.Lock()
+		r.f.gate, r.f.atGate = make(chan struct{}), make(chan struct{})
+		r.f.mu.Unlock()
+		over := make(chan error)
+		go func() { over <- loginCall(r.mcpBridge) }()
+		<-r.f.atGate
+		if gone {
+			_, err = r.store.dropLogin(t.Context(), profileDefault, "f", "")
+		} else {
+			l.Access, l.Refresh = "newer-made-up", "newer-refresh-made-up"
+			err = r.store.putLogin(t.Context(), profileDefault, "f", "", l)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		close(r.f.gate)
+		wantsLogin(t, <-over)
+		now, err := r.store.login(t.Context(), profileDefault, "f")
+		if gone && !errors.Is(err, errNotFound) || !gone && (err != nil || now.Access != l.Access || now.Refresh != l.Refresh) {
+			t.Errorf("gone %t: stored %t, %v", gone, now.Access != "", err)
+		}
+	}
+}
+
+// W71: what a program on this machine says is never taken for a wish for a login.
+func TestLoginNotForPrograms(t *testing.T) {
+	t.Parallel()
+	r := newLoginRig(t)
+	err := error(&mcpHTTPError{Status: 401, Challenge: []string{"Bearer"}})
+	if got := r.authFault(t.Context(), serverEntry{Name: "f", Transport: "stdio", Command: "x"}, err); got != err {
+		t.Errorf("authFault = %v", got)
 	}
 }

@@ -57,6 +57,9 @@ func (v *vault) putLogin(ctx context.Context, profile, server string, was secret
 				return err
 			}
 		}
+		if err := hasProfile(ctx, tx, profile); err != nil { // deleted during the login
+			return errorf("profile %q: %w", profile, err)
+		}
 		for _, p := range []struct {
 			word  string
 			value secret
