@@ -308,7 +308,8 @@ func TestLoginProfileGone(t *testing.T) {
 // F14, OAU-14: what a refresh brings after another login took its place, or after a logout, is not stored.
 func TestLoginRefreshOvertaken(t *testing.T) {
 	t.Parallel()
-	for _, gone := range []bool{true, false} {
+	for _, tc := range []struct{ gone, refused bool }{{true, false}, {false, false}, {false, true}} {
+		gone := tc.gone
 		r := newLoginRig(t).loggedIn()
 		if err := loginCall(r.mcpBridge); err != nil {
 			t.Fatal(err)
@@ -333,6 +334,9 @@ func TestLoginRefreshOvertaken(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
+		if tc.refused {
+			r.f.revoke()
+		}
 		close(r.f.gate)
 		wantsLogin(t, <-over)
 		now, err := r.store.login(t.Context(), profileDefault, "f")
@@ -349,5 +353,23 @@ func TestLoginNotForPrograms(t *testing.T) {
 	err := error(&mcpHTTPError{Status: 401, Challenge: []string{"Bearer"}})
 	if got := r.authFault(t.Context(), serverEntry{Name: "f", Transport: "stdio", Command: "x"}, err); got != err {
 		t.Errorf("authFault = %v", got)
+	}
+}
+
+// F14, OAU-14: who comes late with a token that is no longer the stored one gets the stored one, without a refresh and without waiting for one.
+func TestLoginRefreshLate(t *testing.T) {
+	t.Parallel()
+	r := newLoginRig(t).loggedIn()
+	s := r.tokens(r.entry(), profileDefault).(*tokenSource)
+	if got, err := s.refresh(t.Context(), r.store, "stale", nil); err != nil || got.reveal() != r.f.access {
+		t.Errorf("refresh: %v", err)
+	}
+	if _, err := r.store.leaseRefresh(t.Context(), profileDefault, "f", "other", refreshLease); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if got, err := s.renew(ctx, "stale", nil); err != nil || got.reveal() != r.f.access || r.f.refreshes() != 0 {
+		t.Errorf("renew: %v, %d refreshes", err, r.f.refreshes())
 	}
 }
