@@ -242,7 +242,9 @@ func (f *oauthFlow) post(ctx context.Context, endpoint string, c oauthClient, fo
 		if c.Method == oauthPost {
 			form.Set("client_secret", s)
 		} else { // both encoded as in a form (RFC 6749, section 2.3.1)
-			header[headerAuthorize] = []string{"Basic " + base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(c.ID)+":"+url.QueryEscape(s)))}
+			basic := base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(c.ID) + ":" + url.QueryEscape(s)))
+			scrub = scrub.add("client_secret", basic, false)
+			header[headerAuthorize] = []string{"Basic " + basic}
 		}
 	}
 	u, err := f.address("endpoint", endpoint)

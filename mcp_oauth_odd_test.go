@@ -373,3 +373,21 @@ func TestLoginRefreshLate(t *testing.T) {
 		t.Errorf("renew: %v, %d refreshes", err, r.f.refreshes())
 	}
 }
+
+// OAU-15, OAU-18: a client secret that comes back in a refusal, as sent or as it stands in the header, is not shown.
+func TestOAuthEchoSecret(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{oauthBasic, oauthPost} {
+		f := newFakeOAuth(t)
+		flow, a, code := oauthTestCode(t, f, oauthClient{ID: "client-1", Method: method, Secret: "hush-hush-hush"})
+		sent := ""
+		f.Answer = map[string]http.Handler{"/token": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			sent = r.FormValue("client_secret") + strings.TrimPrefix(r.Header.Get("Authorization"), "Basic ")
+			w.WriteHeader(401)
+			w.Write([]byte(`{"error":"invalid_client","error_description":"not good: ` + sent + `"}`))
+		})}
+		if _, err := flow.exchange(t.Context(), a, code); err == nil || sent == "" || !strings.Contains(err.Error(), "not good") || strings.Contains(err.Error(), sent) {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+}
