@@ -166,7 +166,7 @@ func failure(err error) *cliError {
 	case own:
 		ce.Hint = "check your credentials in the entry's headers"
 	case login:
-		ce.Exit, ce.Hint = exitLogin, "tai mcp login "+quoteWord(le.Server)+" logs in with the browser"
+		ce.Exit, ce.Hint = exitLogin, loginWords(le.Server, le.Profile)+" logs in with the browser"
 	case isHTTP && he.Status == 401 && ce.Hint == "":
 		ce.Exit, ce.Hint = exitLogin, "the server wants a login"
 	case errors.Is(err, errNoAnswer):
@@ -177,7 +177,7 @@ func failure(err error) *cliError {
 		ce.Hint = "if no copy of the key file is left, tai vault seal --discard gives the sealed values up and keeps all else"
 	case ce.Hint == "" && errors.Is(err, errWrongPassphrase):
 		ce.Hint = "where TAI_PASSPHRASE or TAI_PASSPHRASE_FILE is set, it is taken and nobody is asked; if it is forgotten, tai vault seal --discard gives the sealed values up and keeps all else"
-	case errors.Is(err, errServerUnknown):
+	case errors.Is(err, errServerUnknown) && ce.Hint == "":
 		ce.Hint = "tai mcp list shows the names"
 	case errors.Is(err, errNotEnabled):
 		ce.Exit, ce.Rule = exitRefused, "enablement"

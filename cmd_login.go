@@ -47,7 +47,10 @@ func cmdMCPLogin(ctx context.Context, c *invocation) error {
 			ce.Exit = exitLogin
 		}
 		if d.shown && ce.Hint == "" {
-			ce.Hint = "tai mcp login " + quoteWord(name) + " starts anew"
+			ce.Hint = loginWords(name, c.profileWord()) + " starts anew"
+		}
+		if _, refused := errors.AsType[*refusedError](err); refused {
+			ce.Message = "log in at " + quoteClip(name) + ": " + ce.Message
 		}
 		return ce
 	}
@@ -197,8 +200,9 @@ func (d *loginDesk) show(ctx context.Context, v loginShown) error {
 		}
 	}
 	d.shown = true
+	printWrapped(d.out, "tai: log in at "+visibleLine(v.Issuer)+" for the server "+quoteClip(v.Server)+":")
+	fmt.Fprintf(d.out, "\n  %s\n\n", address) // one line, whatever the screen: it is copied
 	var b strings.Builder
-	fmt.Fprintf(&b, "tai: log in at %s for the server %s:\n\n  %s\n\n", visibleLine(v.Issuer), quoteClip(v.Server), address)
 	if v.Scope != "" {
 		fmt.Fprintf(&b, "tai: it is asked for the scopes %s\n", visibleLine(v.Scope))
 	}
@@ -210,8 +214,8 @@ func (d *loginDesk) show(ctx context.Context, v loginShown) error {
 	} else {
 		fmt.Fprintf(&b, "tai: no browser is opened (%s); open the address in any browser\n", d.none)
 	}
-	fmt.Fprintf(&b, "tai: waiting up to %.0f minutes for its answer; Ctrl-C stops\n", mcpOauthTimeout.Minutes())
-	fmt.Fprint(d.out, b.String())
+	fmt.Fprintf(&b, "tai: waiting up to %.0f minutes for its answer; Ctrl-C stops", mcpOauthTimeout.Minutes())
+	printWrapped(d.out, b.String())
 	if d.open != nil {
 		ctx, d.stop = context.WithCancel(ctx)
 		d.opening.Go(func() { // ends with the login
@@ -231,13 +235,13 @@ func (d *loginDesk) paster() func(context.Context) (string, error) {
 	return d.pasted
 }
 
-// pasted waits for an address that may be an answer. That it is called again says that the last one was of another login.
+// pasted waits for an address that may be an answer. That it is called again says that the last one did not count.
 func (d *loginDesk) pasted(ctx context.Context) (string, error) {
 	if d.asked++; d.asked > 1 {
-		fmt.Fprintln(d.out, "tai: that was the answer to another login, and was not used")
+		printWrapped(d.out, "tai: that was the answer to another login, or not all of it; it was not used")
 	}
 	for {
-		line, err := d.typed(ctx, "tai: if the browser's last page does not load, paste its address here (it is not shown), then Enter: ")
+		line, err := d.typed(ctx, "tai: if the last page does not load, paste its address here (hidden): ")
 		if err != nil {
 			return "", err
 		}
@@ -247,7 +251,7 @@ func (d *loginDesk) pasted(ctx context.Context) (string, error) {
 		if _, err = pastedAnswer(line); err == nil {
 			return line, nil
 		}
-		fmt.Fprintf(d.out, "tai: %v\n", err)
+		printWrapped(d.out, "tai: "+err.Error())
 	}
 }
 

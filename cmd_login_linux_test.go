@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-const loginPaste = "then Enter: "
+const loginPaste = "(hidden): "
 
 // loginAddress waits for the question for an address and gives the one that is shown.
 func (c *cliPty) loginAddress() string {
@@ -40,7 +40,7 @@ func TestPtyLoginPasted(t *testing.T) {
 	c.keys("\r")
 	c.await(loginPaste)
 	c.keys("http://127.0.0.1:1/callback?code=x&state=other\r")
-	c.await("that was the answer to another login, and was not used")
+	c.await("that was the answer to another login, or not all of it; it was not used")
 	c.await(loginPaste)
 	c.keys("http://127.0.0.1:1/callback?" + back.Encode() + "\r")
 	c.exit(exitDone)

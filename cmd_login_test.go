@@ -41,8 +41,10 @@ func loginCLI(t *testing.T) (*cliRig, *fakeOAuth) {
 func TestCLILogin(t *testing.T) {
 	t.Parallel()
 	r, f := loginCLI(t)
-	r.tai("mcp", "call", "f", "echo").fails(exitRefused, "not enabled")
-	r.tai("mcp", "login", "f").fails(exitRefused, "refused (nobody to ask)", "hint: --yes would allow it")
+	r.tai("mcp", "call", "f", "echo").fails(exitRefused, "not enabled", "hint: it wants a login first: tai mcp login f")
+	r.tai("mcp", "enable", "f").ok()
+	r.tai("mcp", "enable", "f").errHas("note: it wanted a login when it was checked last: tai mcp login f")
+	r.tai("mcp", "login", "f").fails(exitRefused, `log in at "f": refused (nobody to ask)`, "hint: --yes would allow it")
 	if n := len(f.paths()); n != 0 {
 		t.Errorf("%d requests before a yes: %q", n, f.paths())
 	}
@@ -81,7 +83,7 @@ func TestCLILoginProfiles(t *testing.T) {
 	}
 	r.tai("mcp", "call", "f", "echo", "--profile", "work").ok()
 	r.tai("mcp", "logout", "f", "--profile", "work").ok()
-	r.tai("mcp", "call", "f", "echo", "--profile", "work").fails(exitLogin)
+	r.tai("mcp", "call", "f", "echo", "--profile", "work").fails(exitLogin, "hint: tai mcp login f --profile work")
 	r.tai("mcp", "login", "f", "--yes", "--profile", "work").ok()
 	got := cliJSON[struct{ Profiles []loggedOutJSON }](r.tai("mcp", "logout", "f", "--all-profiles", "--json"))
 	if len(got.Profiles) != 2 || got.Profiles[0].Profile != "default" || got.Profiles[1].Profile != "work" {
@@ -103,8 +105,12 @@ func TestCLILoginFails(t *testing.T) {
 		{"another issuer", func(f *fakeOAuth) { f.Back = map[string]string{"iss": "https://evil.test"} }, []string{"f"}, exitLogin, []string{"does not come from the authorization server", "starts anew"}},
 		{"an address that is none to open", func(f *fakeOAuth) { f.AS = map[string]any{"authorization_endpoint": "javascript:alert(1)"} }, []string{"f"}, exitFailed, []string{"authorization_endpoint"}},
 		{"no registration", func(f *fakeOAuth) { f.AS = map[string]any{"registration_endpoint": nil} }, []string{"f"}, exitFailed, []string{"no registration_endpoint", "hint: make a token at the provider"}},
+		{"a registration of known clients only", func(f *fakeOAuth) { f.Reg = map[string]any{"error": "access_denied"} }, []string{"f"}, exitFailed,
+			[]string{"refuses the registration: access_denied", "hint: make a token at the provider"}},
+		{"no S256", func(f *fakeOAuth) { f.AS = map[string]any{"code_challenge_methods_supported": nil} }, []string{"f"}, exitFailed, []string{"S256", "hint: make a token at the provider"}},
 		{"no login needed", func(f *fakeOAuth) { f.open = true }, []string{"f"}, exitFailed, []string{"needs no login", "hint: tai mcp enable f"}},
 		{"an unknown server", nil, []string{"g"}, exitFailed, []string{"hint: tai mcp list shows the names"}},
+		{"an address", nil, []string{"https://mcp.test/mcp"}, exitFailed, []string{"hint: tai mcp add https://mcp.test/mcp adds it"}},
 		{"two servers", nil, []string{"f", "g"}, exitUsage, []string{`"g" cannot be used here`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

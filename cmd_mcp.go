@@ -120,7 +120,7 @@ func (c *invocation) addServer(ctx context.Context, e serverEntry, o registerOpt
 	}
 	r, err := c.bridge.register(ctx, e, o)
 	if err == nil && r.Status == statusLogin {
-		err = &cliError{Exit: exitLogin, Message: fmt.Sprintf("mcp server %s: %s", quoteClip(r.Name), r.Hint), Hint: "tai mcp login " + quoteWord(r.Name) + " logs in with the browser; or add it with a token: --header 'Authorization: Bearer ${TOKEN}'"}
+		err = &cliError{Exit: exitLogin, Message: fmt.Sprintf("mcp server %s: %s", quoteClip(r.Name), r.Hint), Hint: loginWords(r.Name, r.Profile) + " logs in with the browser; or add it with a token: --header 'Authorization: Bearer ${TOKEN}'"}
 	}
 	return r, err
 }
@@ -508,6 +508,9 @@ func switchServer(ctx context.Context, c *invocation, on bool) error {
 	if v, err := c.vault(ctx); err == nil && on {
 		if lost, err := v.lostOf(ctx, name); err == nil && len(lost) > 0 {
 			fmt.Fprintln(c.stderr, "tai:"+lostNote(name, lost)[1:])
+		}
+		if wanted, err := v.wantsLogin(ctx, name); err == nil && wanted {
+			c.say([]string{"it wanted a login when it was checked last: " + loginWords(name, profile) + " logs in"}, "note")
 		}
 	}
 	if c.json {

@@ -420,10 +420,22 @@ func (b *mcpBridge) enabledServer(ctx context.Context, server, profile string) (
 		}
 	}
 	if !row.Profiles[profile] {
-		return serverRow{}, &hintedError{errorf("mcp server %s: %w for profile %s", quoteClip(server), errNotEnabled, quoteClip(profile)),
-			"tai mcp enable " + quoteWord(server) + " allows it for the profile"}
+		hint := "tai mcp enable " + quoteWord(server) + " allows it for the profile"
+		if wanted, err := v.wantsLogin(ctx, server); err == nil && wanted {
+			hint = "it wants a login first: " + loginWords(server, profile) + " logs in and enables it"
+		}
+		return serverRow{}, &hintedError{errorf("mcp server %s: %w for profile %s", quoteClip(server), errNotEnabled, quoteClip(profile)), hint}
 	}
 	return row, nil
+}
+
+// loginWords is the command that logs in. A profile other than the first one is named: a login is for one.
+func loginWords(server, profile string) string {
+	words := "tai mcp login " + quoteWord(server)
+	if profile != "" && profile != profileDefault {
+		words += " --profile " + quoteWord(profile)
+	}
+	return words
 }
 
 // enabledServers gives one enabled server by name, or with "" all that are enabled for the current profile.

@@ -31,9 +31,9 @@ var (
 
 // loginError is a refusal that a login would mend. Narrow: there is one, which does not cover this; Scope names what the server asks for then, if it does.
 type loginError struct {
-	Server, Scope string
-	Narrow        bool
-	err           error
+	Server, Scope, Profile string
+	Narrow                 bool
+	err                    error
 }
 
 func (e *loginError) Error() string {
@@ -43,7 +43,7 @@ func (e *loginError) Error() string {
 	return fmt.Sprintf("the server wants a login (%s): %v", e.way(), e.err)
 }
 
-func (e *loginError) way() string { return "tai mcp login " + quoteWord(e.Server) + " or mcp_login" }
+func (e *loginError) way() string { return loginWords(e.Server, e.Profile) + " or mcp_login" }
 
 func (e *loginError) Unwrap() error { return e.err }
 
@@ -54,6 +54,7 @@ func (b *mcpBridge) authFault(ctx context.Context, e serverEntry, err error) err
 		return err
 	}
 	c := parseChallenge(he.Challenge)
+	profile, _ := b.profile(ctx) // for the message alone
 	narrow := he.Status == 403 && c.Error == "insufficient_scope"
 	switch {
 	case he.Status != 401 && !narrow:
@@ -62,9 +63,9 @@ func (b *mcpBridge) authFault(ctx context.Context, e serverEntry, err error) err
 		return &credentialsError{err}
 	case narrow:
 		scope := oauthScopes(strings.Fields(c.Scope))
-		return joinErrors(&loginError{e.Name, scope, true, err}, b.noteScope(ctx, e.Name, scope))
+		return joinErrors(&loginError{e.Name, scope, profile, true, err}, b.noteScope(ctx, e.Name, scope))
 	}
-	return &loginError{Server: e.Name, err: err}
+	return &loginError{Server: e.Name, Profile: profile, err: err}
 }
 
 // profile is the one whose login a call sends.
@@ -307,7 +308,9 @@ func (b *mcpBridge) loginStart(ctx context.Context, server string, o loginOption
 	}
 	row, err := v.server(ctx, server)
 	if errors.Is(err, errNotFound) {
-		err = errServerUnknown
+		if err = errServerUnknown; strings.Contains(server, "://") {
+			err = &hintedError{err, "tai mcp add " + quoteWord(server) + " adds it; then log in by its name"}
+		}
 	}
 	switch {
 	case err != nil:
@@ -384,9 +387,10 @@ func (b *mcpBridge) probe(ctx context.Context, expanded serverEntry) ([]string, 
 	return he.Challenge, nil
 }
 
-// headerRecipe adds the way that is left where a server takes no new clients: a token by hand, sent by the entry.
+// headerRecipe adds the way that is left where an authorization server takes no client like tai: a token by hand, sent by the entry.
 func headerRecipe(e serverEntry, err error) error {
-	if !errors.Is(err, errNoRegistration) && !errors.Is(err, errNoMetadata) {
+	fault, refused := errors.AsType[*oauthFault](err) // of the registration: some let in only the clients that they know
+	if (!refused || fault.Status >= 500) && !errors.Is(err, errNoRegistration) && !errors.Is(err, errNoMetadata) && !errors.Is(err, errNoS256) && !errors.Is(err, errNoProof) {
 		return err
 	}
 	name := strings.ToUpper(strings.Map(func(c rune) rune {
@@ -412,7 +416,7 @@ func (b *mcpBridge) authorize(ctx context.Context, flow *oauthFlow, target oauth
 	defer func() { err = joinErrors(err, back.close()) }()
 	client, err := flow.register(ctx, target, back.redirect())
 	if err != nil {
-		return l, err
+		return l, headerRecipe(p.entry, err)
 	}
 	attempt, err := newOAuthAttempt(target, client, back.redirect())
 	if err != nil {

@@ -120,7 +120,7 @@ func (f *oauthFlow) register(ctx context.Context, t oauthTarget, redirect string
 			return c, newError("registration: the authorization server wants a client secret and gave none that can be used")
 		}
 	default:
-		return c, errorf("registration: the authorization server wants clients to prove themselves by %s, which tai does not do", shownPeer(got.Method))
+		return c, errorf("registration: the authorization server wants clients to prove themselves by %s, %w", shownPeer(got.Method), errNoProof)
 	}
 	return c, nil
 }
@@ -192,6 +192,12 @@ func (a *oauthAttempt) accept(q url.Values) (secret, error) {
 		return "", newError("the answer in the browser holds no code")
 	}
 	return secret(code), nil
+}
+
+// cut reports an answer whose end is missing, as of an address that was copied from two lines of a screen; the whole one may follow.
+func (a *oauthAttempt) cut(q url.Values) bool {
+	iss := q.Get("iss")
+	return a.Target.NamesItself && iss != a.Target.Issuer && strings.HasPrefix(a.Target.Issuer, iss)
 }
 
 // single gives a parameter that stands exactly once.

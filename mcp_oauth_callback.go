@@ -200,7 +200,7 @@ func (c *oauthCallback) paste(ctx context.Context, a *oauthAttempt, pasted func(
 			return
 		}
 		q, err := pastedAnswer(line)
-		if err != nil {
+		if err != nil || a.cut(q) {
 			continue
 		}
 		code, err := a.accept(q)

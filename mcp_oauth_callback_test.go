@@ -322,6 +322,26 @@ func TestCallbackPasted(t *testing.T) {
 	}
 }
 
+// An address that was copied from two lines of a screen lacks its end; that ends no login.
+func TestCallbackPastedCut(t *testing.T) {
+	t.Parallel()
+	a, err := newOAuthAttempt(oauthTarget{Issuer: callbackIssuer, Authorize: callbackIssuer + "/a", NamesItself: true}, oauthClient{ID: "tai"}, "http://127.0.0.1:1/callback")
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := "?code=c0de&state=" + a.state
+	lines := []string{part, part + "&iss=", part + "&iss=" + callbackIssuer[:9], part + "&iss=" + callbackIssuer}
+	c := &oauthCallback{answer: make(chan callbackAnswer, 2)}
+	c.paste(t.Context(), a, func(context.Context) (string, error) {
+		line := lines[0]
+		lines = lines[1:]
+		return line, nil
+	})
+	if r := <-c.answer; r.Code.reveal() != "c0de" || r.err != nil || len(lines) != 0 {
+		t.Errorf("got %q, %v, %d lines left", r.Code.reveal(), r.err, len(lines))
+	}
+}
+
 func TestPastedAnswer(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ name, line, want, fault string }{

@@ -23,6 +23,8 @@ const (
 
 var (
 	errNoRegistration = errors.New("it registers no clients by itself (no registration_endpoint), and tai has none registered there")
+	errNoS256         = errors.New("does not say that it takes S256 challenges (code_challenge_methods_supported); they are required")
+	errNoProof        = errors.New("which tai does not do")
 	errNoMetadata     = errors.New("no description of an authorization server was found")
 )
 
@@ -259,7 +261,7 @@ func (f *oauthFlow) issuer(ctx context.Context, t *oauthTarget) error {
 		var doc issuerMetadata
 		found, err := f.document(ctx, at, &doc)
 		if err != nil {
-			return err
+			return errorf("authorization server %s: %w", shownPeer(t.Issuer), err)
 		}
 		if found && doc.Issuer != "" {
 			return f.fill(t, doc)
@@ -275,7 +277,7 @@ func (f *oauthFlow) fill(t *oauthTarget, doc issuerMetadata) error {
 	}
 	t.Issuer, t.NamesItself = doc.Issuer, doc.NamesItself
 	if !slices.Contains(doc.Challenges, "S256") {
-		return errorf("authorization server %s does not say that it takes S256 challenges (code_challenge_methods_supported); they are required", shownPeer(t.Issuer))
+		return errorf("authorization server %s %w", shownPeer(t.Issuer), errNoS256)
 	}
 	for _, e := range []struct {
 		what, from string

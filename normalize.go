@@ -115,9 +115,12 @@ func (in confInput) other(trimmed string, rep *confReport) ([]serverEntry, error
 
 func unknownName(word string) error {
 	hint := "paste its JSON or TOML, a run line or its address"
+	owner, name, _ := strings.Cut(word, "/")
 	switch scheme, _, ok := strings.Cut(strings.ToLower(word), "://"); {
 	case ok && (scheme == "ws" || scheme == "wss"):
 		hint = "and WebSocket addresses are not supported"
+	case githubName(owner, githubOwnerMax) && !strings.ContainsAny(owner, ".:") && githubName(name, githubRepoMax):
+		hint = "a repository of GitHub is added as https://github.com/" + word
 	case ok || strings.ContainsAny(word, ".:/"):
 		hint = "an address must start with http:// or https://"
 	}
