@@ -183,6 +183,8 @@ func failure(err error) *cliError {
 		ce.Exit, ce.Rule = exitRefused, "enablement"
 	case errors.Is(err, errNoSuchTool) && ce.Hint == "":
 		ce.Hint = "tai tools list shows the names"
+	case errors.Is(err, errConnectTimeout) && strings.Contains(ce.Message, "://"):
+		ce.Hint = "is the address right, and does the server run?"
 	case errors.Is(err, errConnectTimeout):
 		ce.Hint = "npx and uvx download a program at its first start: run the command once by hand until it is there, then try again"
 	case errors.Is(err, errBadArguments):

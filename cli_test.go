@@ -432,6 +432,10 @@ func TestSTD01SlowStartHint(t *testing.T) {
 	if ce.Exit != exitFailed || !strings.Contains(ce.Message, "20s") || !strings.Contains(ce.Hint, "npx") {
 		t.Errorf("failure = %+v", ce)
 	}
+	ce = failure(fmt.Errorf("mcp server %q: initialize: https://mcp.test/mcp: %w", "web", errConnectTimeout))
+	if strings.Contains(ce.Hint, "npx") || !strings.Contains(ce.Hint, "the address") {
+		t.Errorf("of an address: %+v", ce)
+	}
 }
 
 // A wrong flag is named without what it would set, and a word that is a secret of the environment is masked also where no run began.

@@ -220,7 +220,7 @@ func (d *loginDesk) show(ctx context.Context, v loginShown) error {
 		ctx, d.stop = context.WithCancel(ctx)
 		d.opening.Go(func() { // ends with the login
 			if err := d.open(ctx, address); err != nil {
-				fmt.Fprintf(d.out, "\ntai: no browser could be opened (%v); open the address above yourself\n", err)
+				printWrapped(d.out, fmt.Sprintf("\ntai: no browser could be opened (%v); open the address above yourself", err))
 			}
 		})
 	}

@@ -54,6 +54,7 @@ func TestCLILogin(t *testing.T) {
 	}
 	got.errHas("tai: log in at "+f.URL+` for the server "f":`, "\n\n  "+f.URL+"/authorize?", "it is asked for the scopes tools more", "your browser is being opened", "waiting up to 5 minutes")
 	got.hides(f.access)
+	r.tai("mcp", "list").outHas("/mcp  (logged in)")
 	r.tai("mcp", "call", "f", "echo").outHas("echoed")
 	f.expire()
 	r.tai("mcp", "call", "f", "echo").outHas("echoed")
@@ -67,6 +68,9 @@ func TestCLILogin(t *testing.T) {
 		t.Errorf("logout: %q", got)
 	}
 	r.tai("mcp", "call", "f", "echo").fails(exitLogin)
+	if got := r.tai("mcp", "list").ok(); strings.Contains(got, "logged in") {
+		t.Errorf("list: %q", got)
+	}
 	if got := r.tai("mcp", "logout", "f").ok(); got != "f: there was no login\n" {
 		t.Errorf("logout again: %q", got)
 	}

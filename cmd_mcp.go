@@ -415,6 +415,9 @@ func cmdMCPList(ctx context.Context, c *invocation) error {
 		if s.Lost, err = v.lostOf(ctx, row.Name); err != nil {
 			return err
 		}
+		if s.Logins, err = v.loginProfiles(ctx, row.Name); err != nil {
+			return err
+		}
 		s.Command, s.URL = mask(s.Command), mask(s.URL)
 		for i, a := range s.Args {
 			s.Args[i] = mask(a)
@@ -433,6 +436,9 @@ func cmdMCPList(ctx context.Context, c *invocation) error {
 			what = quoteLine(slices.Concat([]string{s.Command}, s.Args))
 		}
 		tools := countText(s.Tools, map[toolState]int{stateWithheld: s.Withheld})
+		if slices.Contains(s.Logins, profile) {
+			what += "  (logged in)"
+		}
 		printWrapped(c.stdout, fmt.Sprintf("%s  %s  %s  %s  %s", visibleLine(s.Name), s.Transport, s.State, tools, visibleLine(what)))
 		if len(s.Lost) > 0 {
 			fmt.Fprintln(c.stdout, lostNote(s.Name, s.Lost))

@@ -329,6 +329,8 @@ func (m *importing) bring(ctx context.Context) error {
 	if len(open) == 0 || m.given("dry-run") {
 		if m.given("dry-run") && !m.json {
 			m.tellRoom(open)
+		} else if len(m.doc.Servers) > 0 {
+			m.say([]string{"nothing new to import; tai mcp add NAME checks and enables what is stored"}, "note")
 		}
 		return nil
 	}
@@ -340,7 +342,7 @@ func (m *importing) bring(ctx context.Context) error {
 		return err
 	}
 	if n := countNew(chosen); n > m.doc.Room {
-		return &cliError{Exit: exitFailed, Message: fmt.Sprintf("%s are chosen and %d fit: %d of %d are stored", plural(n, "new server"), m.doc.Room, mcpMaxServers-m.doc.Room, mcpMaxServers), err: errTooManyServers,
+		return &cliError{Exit: exitFailed, Message: fmt.Sprintf("chosen: %s, and %d fit: %d of %d are stored", plural(n, "new server"), m.doc.Room, mcpMaxServers-m.doc.Room, mcpMaxServers), err: errTooManyServers,
 			Hint: "choose fewer, by APP or --server, or make room: tai mcp remove"}
 	}
 	entries := make([]serverEntry, len(chosen))

@@ -119,6 +119,7 @@ func TestImportNames(t *testing.T) {
 	if a, b := r.entryOf("files"), r.entryOf("files-lm-studio"); a.Command != "one" || b.Command != "two" || b.Source != "import:lm-studio" {
 		t.Errorf("stored %+v and %+v", a, b)
 	}
+	r.tai("mcp", "import", "--yes").errHas("note: nothing new to import")
 	for app, want := range map[string]string{"": "files=stored files-lm-studio=stored", "cursor": "files=stored", "lm-studio": "files-lm-studio=stored"} {
 		if got := r.tai(append([]string{"mcp", "import", "--dry-run", "--json"}, strings.Fields(app)...)...).states(); got != want {
 			t.Errorf("%q: %s, want %s", app, got, want)
@@ -167,7 +168,7 @@ func TestImportRoom(t *testing.T) {
 	if full.code != exitFailed || len(r.servers()) != 0 {
 		t.Errorf("exit %d, stored %d", full.code, len(r.servers()))
 	}
-	full.errHas("34 new servers are chosen and 32 fit", "tai mcp remove")
+	full.errHas("chosen: 34 new servers, and 32 fit", "tai mcp remove")
 	importWrite(t, filepath.Join(r.dir, ".cursor/mcp.json"), cursorFile(list[:mcpMaxServers]...))
 	some := r.tai("mcp", "import", "--yes")
 	some.ok()
@@ -176,7 +177,7 @@ func TestImportRoom(t *testing.T) {
 		t.Errorf("stored %d", n)
 	}
 	importWrite(t, filepath.Join(r.dir, ".cursor/mcp.json"), cursorFile(list[mcpMaxServers]))
-	r.tai("mcp", "import", "--yes").errHas("1 new server are chosen and 0 fit")
+	r.tai("mcp", "import", "--yes").errHas("chosen: 1 new server, and 0 fit")
 	for words, code := range map[string]int{"lm-studio": exitFailed, "cursor": exitDone, "project": exitDone, "gemini": exitDone, "": exitDone} {
 		if got := r.tai(append([]string{"mcp", "import", "--dry-run"}, strings.Fields(words)...)...); got.code != code {
 			t.Errorf("%q: exit %d, want %d\n%s", words, got.code, code, got.err)

@@ -280,6 +280,7 @@ func docServers(t *testing.T, r *docRig, do func(int, string, ...string) string,
 	r.env["BROWSER"], r.env["TAI_TEST_FAKE"] = quoteWord(exe), "browser"
 	do(4, "", "mcp", "add", "locked", locked.URL+"/mcp", "--yes")
 	do(0, "", "mcp", "login", "locked", "--yes")
+	do(0, "", "mcp", "list")
 	locked.mu.Lock()
 	locked.Tools = `[{"name":"echo","description":"Other.","inputSchema":{"type":"object"}},{"name":"bad","inputSchema":7}]`
 	locked.mu.Unlock()

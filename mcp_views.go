@@ -27,8 +27,9 @@ type serverSummary struct {
 	Profiles  []string  `json:"profiles"`
 	Tools     int       `json:"tools"`
 	Withheld  int       `json:"withheld,omitempty"`
-	State     string    `json:"state"`          // enabled, disabled or login, for the profile at hand
-	Lost      []string  `json:"lost,omitempty"` // env, headers: given up with a seal that nothing opens
+	State     string    `json:"state"`            // enabled, disabled or login, for the profile at hand
+	Lost      []string  `json:"lost,omitempty"`   // env, headers: given up with a seal that nothing opens
+	Logins    []string  `json:"logins,omitempty"` // profiles that hold tokens of a login there
 	Source    string    `json:"source"`
 	Created   time.Time `json:"created"`
 }
