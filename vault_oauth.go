@@ -146,6 +146,20 @@ func (v *vault) wantScope(ctx context.Context, profile, server, scope string) (e
 	})
 }
 
+// loginProfiles lists the profiles that are logged in at a server, by name. It needs no key.
+func (v *vault) loginProfiles(ctx context.Context, server string) (list []string, err error) {
+	defer wrapDeed(&err, "look for logins at %q", server)
+	err = v.view(ctx, func(tx *sql.Tx) error {
+		return eachRow(ctx, tx, func(r *sql.Rows) error {
+			var p string
+			err := r.Scan(&p)
+			list = append(list, p)
+			return err
+		}, `SELECT profile FROM secrets WHERE name = ? ORDER BY profile`, oauthName(server, oauthAccess))
+	})
+	return list, err
+}
+
 // A refresh is one process's at a time: an issuer that rotates tokens may take a second use for theft and end the login (RFC 9700, section
 // 4.14.2). The right to it is a row that ends by itself if its holder dies.
 
