@@ -18,7 +18,7 @@ import (
 
 const (
 	refreshLease = 45 * time.Second      // the right to refresh ends so long after its holder died
-	refreshTime  = 40 * time.Second      // one refresh, the search for the issuer included
+	refreshTime  = 35 * time.Second      // one refresh, the search for the issuer included; with refreshGrace it ends before the right to it does
 	refreshGrace = 5 * time.Second       // the answer to a refresh is waited for after its call was given up: it may hold the only token that is still good
 	revokeTime   = 10 * time.Second      // telling the authorization server of a logout
 	refreshLook  = 25 * time.Millisecond // between two looks at a refresh that another one makes

@@ -219,6 +219,13 @@ func TestLoginStepUpUnion(t *testing.T) {
 		r.f.mu.Unlock()
 		wantsLogin(t, loginCall(r.mcpBridge))
 	}
+	r.f.mu.Lock()
+	r.f.want = ""
+	r.f.mu.Unlock()
+	r.f.expire() // a refresh forgets nothing of it
+	if err := loginCall(r.mcpBridge); err != nil || r.f.refreshes() != 1 {
+		t.Errorf("call = %v, %d refreshes", err, r.f.refreshes())
+	}
 	if _, err := r.login(loginOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -388,6 +395,42 @@ func TestOAuthEchoSecret(t *testing.T) {
 		})}
 		if _, err := flow.exchange(t.Context(), a, code); err == nil || sent == "" || !strings.Contains(err.Error(), "not good") || strings.Contains(err.Error(), sent) {
 			t.Errorf("%s: %v", method, err)
+		}
+	}
+}
+
+// OAU-20: of a login that was made for another address, or for an entry that has got credentials of its own since, nothing is sent.
+func TestLoginEntryChanged(t *testing.T) {
+	t.Parallel()
+	for _, own := range []bool{true, false} {
+		r := newLoginRig(t).loggedIn()
+		f, e := r.f, r.entry()
+		if e.Headers = map[string]string{"Authorization": "Bearer own-made-up"}; !own {
+			f = newFakeOAuth(t)
+			f.AS = map[string]any{"revocation_endpoint": f.URL + "/token"}
+			e.Headers, e.URL = nil, f.URL+"/mcp"
+		}
+		if err := r.store.putServer(t.Context(), e, profileDefault, true, nil, mcpMaxServers); err != nil {
+			t.Fatal(err)
+		}
+		before := len(f.bearers)
+		if err := loginCall(r.mcpBridge); err == nil {
+			t.Error("the call succeeded")
+		}
+		for _, got := range f.bearers[before:] {
+			if got != strings.TrimPrefix(e.Headers["Authorization"], "Bearer ") {
+				t.Errorf("own %t: the token %q was sent", own, got)
+			}
+		}
+		if len(f.bearers) == before {
+			t.Errorf("own %t: nothing was sent", own)
+		}
+		if own {
+			continue
+		}
+		out, err := r.logout(t.Context(), "f", "")
+		if err != nil || !out.Had || out.Revoked || !strings.Contains(out.Note, "another address") || len(f.forms) != 0 {
+			t.Errorf("logout = %+v, %v, %d forms", out, err, len(f.forms))
 		}
 	}
 }
