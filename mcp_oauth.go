@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -291,15 +290,6 @@ func (f *oauthFlow) token(ctx context.Context, what string, t oauthTarget, c oau
 		return oauthTokens{}, newError("token endpoint: the answer holds no usable token")
 	}
 	return oauthTokens{secret(got.Access), secret(got.Refresh), oauthScopes(strings.Fields(got.Scope)), expiry(got.Expires, f.now())}, nil
-}
-
-// decodeAnswer reads an answer of an authorization server. A byte order mark before it is passed over (RFC 8259, section 8.1). Its errors quote nothing of it.
-func decodeAnswer(b []byte, into any) error {
-	b = bytes.TrimPrefix(b, []byte(charsetBOM))
-	if checkJSON(b) != nil || json.Unmarshal(b, into) != nil {
-		return newError("the answer is not in the form that the protocol says")
-	}
-	return nil
 }
 
 // expiry reads expires_in, seconds as a number or as digits in a string; anything else leaves the life of the token unknown (OAU-12).

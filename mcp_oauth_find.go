@@ -3,8 +3,10 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -132,6 +134,15 @@ func (f *oauthFlow) document(ctx context.Context, u *url.URL, doc any) (found bo
 		return false, errorf("%s answers HTTP %d", shownURL(u), status)
 	}
 	return decodeAnswer(body, doc) == nil, nil
+}
+
+// decodeAnswer reads an answer of an authorization server. A byte order mark before it is passed over (RFC 8259, section 8.1). Its errors quote nothing of it.
+func decodeAnswer(b []byte, into any) error {
+	b = bytes.TrimPrefix(b, []byte(charsetBOM))
+	if checkJSON(b) != nil || json.Unmarshal(b, into) != nil {
+		return newError("the answer is not in the form that the protocol says")
+	}
+	return nil
 }
 
 // resourceMetadata is the document of a protected resource (RFC 9728, section 2).
