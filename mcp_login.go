@@ -162,9 +162,11 @@ func (s *tokenSource) renew(ctx context.Context, used secret, challenge []string
 		return "", err
 	}
 	id := hex.EncodeToString(randomBytes(8))
-	for {
+	for waits := false; ; waits = true {
 		l, err := s.login(ctx, v)
 		switch {
+		case waits && ctx.Err() != nil:
+			return "", errorf("another tai refreshes its token, or died doing so and blocks it for at most %v: %w", refreshLease, ctx.Err())
 		case errors.Is(err, errNotFound):
 			return "", nil
 		case err != nil:
@@ -181,9 +183,7 @@ func (s *tokenSource) renew(ctx context.Context, used secret, challenge []string
 		if got {
 			break
 		}
-		if err := httpWait(ctx, refreshLook); err != nil {
-			return "", errorf("another tai refreshes its token, or died doing so and blocks it for at most %v: %w", refreshLease, err)
-		}
+		_ = httpWait(ctx, refreshLook) // the next look tells where the time was over
 	}
 	fresh, err := s.refresh(ctx, v, used, challenge)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), toolStoreTime)

@@ -195,7 +195,6 @@ func TestOAU17NotForPages(t *testing.T) {
 		{"another origin", "GET", good, "", []string{"Origin", "https://evil.example"}, 403},
 		{"no origin to speak of", "GET", good, "", []string{"Origin", "null"}, 403},
 		{"its own origin", "GET", good, "", []string{"Origin", "http://" + ct.host}, 403},
-		{"a script", "GET", good, "", []string{"Sec-Fetch-Mode", "cors"}, 403},
 		{"a picture", "GET", good, "", []string{"Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image"}, 403},
 		{"a script", "GET", good, "", []string{"Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty"}, 403},
 		{"a frame", "GET", good, "", []string{"Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"}, 403},

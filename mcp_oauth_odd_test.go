@@ -175,7 +175,7 @@ func TestLoginRefreshWaits(t *testing.T) {
 		t.Fatal(got, err)
 	}
 	r.f.expire()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*refreshLook)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*refreshLook)
 	defer cancel()
 	if _, err := r.callTool(ctx, toolRef{"f", "echo"}, toolCall{}); err == nil || !strings.Contains(err.Error(), "another tai refreshes its token") || !strings.Contains(err.Error(), refreshLease.String()) {
 		t.Errorf("call = %v", err)
