@@ -166,7 +166,7 @@ func (s *tokenSource) renew(ctx context.Context, used secret, challenge []string
 		l, err := s.login(ctx, v)
 		switch {
 		case waits && ctx.Err() != nil:
-			return "", errorf("another tai refreshes its token, or died doing so and blocks it for at most %v: %w", refreshLease, ctx.Err())
+			return "", errorf("another tai refreshes its token, or died doing so and blocks it for at most %v: %w", refreshLease, context.Cause(ctx))
 		case errors.Is(err, errNotFound):
 			return "", nil
 		case err != nil:
