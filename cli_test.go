@@ -458,3 +458,8 @@ func TestCLIUnknownFlagTellsNoSecret(t *testing.T) {
 func quickKey(passphrase secret, salt []byte, rounds int) ([]byte, error) {
 	return keyFromPassphrase(passphrase, salt, rounds/6000)
 }
+
+// raceKey is keyFromPassphrase, with fewer rounds under the race detector.
+func raceKey(passphrase secret, salt []byte, rounds int) ([]byte, error) {
+	return keyFromPassphrase(passphrase, salt, rounds/raceScale)
+}

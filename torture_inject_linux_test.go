@@ -358,7 +358,7 @@ func TestTortureInjected(t *testing.T) {
 		}
 		series = append(series, injection{op: tortureLogOp, calls: "write", fault: "ENOSPC"},
 			injection{op: "create", calls: "renameat", fault: "SIGKILL", noLinks: true}, injection{op: "create", calls: "unlink,unlinkat", fault: "EIO"})
-		x.run(series, 12)
+		x.run(series, 12/raceScale)
 		return
 	}
 	x.prepare()

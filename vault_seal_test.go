@@ -411,7 +411,7 @@ func TestVLT06WrongPassphrase(t *testing.T) {
 	asked := 0
 	keysWith := func(tries int, answers ...secret) vaultKeys {
 		k := testKeys()
-		k.Tries = tries
+		k.Tries, k.Derive = tries, raceKey
 		k.Passphrase = func(context.Context, string) (secret, error) {
 			asked++
 			return answers[min(asked, len(answers))-1], nil
@@ -419,6 +419,7 @@ func TestVLT06WrongPassphrase(t *testing.T) {
 		return k
 	}
 	v := vaultAt(t, home)
+	v.keys.Derive = raceKey
 	if err := v.putSecret(t.Context(), "", "A", "value-1", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -496,7 +497,8 @@ func TestSealChanges(t *testing.T) {
 	ctx := t.Context()
 	passphrase := secret("first-passphrase")
 	keys := testKeys()
-	keys.Passphrase = func(context.Context, string) (secret, error) { return passphrase, nil }
+	keys.Passphrase, keys.Derive = func(context.Context, string) (secret, error) { return passphrase, nil }, raceKey
+	v.keys.Derive = raceKey
 	other, err := openVault(ctx, home, vaultWrite, vaultClock, keys)
 	if err != nil {
 		t.Fatal(err)
