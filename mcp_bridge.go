@@ -28,7 +28,7 @@ type bridgeConfig struct {
 	Environ []string                                 // the same as NAME=value, the base of a child's environment
 	Dir     string                                   // the current folder, for what an entry says relative to it
 	GOOS    string                                   // what is depended on is decided by this, not by the build
-	Profile func(context.Context) (string, error)    // the current profile
+	Profile func(context.Context) (string, error)    // the current profile, or that of the turn in ctx
 	HTTP    *http.Client                             // the program's one client
 	Web     *webFetcher                              // what logins are made with; nil: no tokens are used
 	Taken   func(string) bool                        // names of native tools, which win over bridged ones
@@ -215,7 +215,7 @@ func (b *mcpBridge) open(ctx context.Context, row serverRow, fresh bool) (*bridg
 	key := connKey{server: row.Name}
 	if row.Transport == "http" && !ownCredential(row.serverEntry) {
 		var err error
-		if key.profile, err = b.profile(ctx); err != nil {
+		if key.profile, err = b.cfg.Profile(ctx); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -105,7 +105,12 @@ func (r *bridgeRig) another(v *vault) *mcpBridge {
 		Vault: open, Policy: newPolicy(cfg),
 		Audit:  newAuditLog(auditConfig{Dir: filepath.Join(r.dir, "runs"), Origin: "cli", Now: time.Now, Redact: redact}),
 		Redact: redact, Env: func(name string) (string, bool) { s, ok := r.env[name]; return s, ok }, Environ: os.Environ(), GOOS: runtime.GOOS,
-		Profile: v.currentProfile, HTTP: newHTTPClient(httpClientConfig{Env: func(string) string { return "" }}), Taken: noNative, Now: time.Now,
+		Profile: func(ctx context.Context) (string, error) {
+			if p := profileOf(ctx); p != "" { // as the app has it
+				return p, nil
+			}
+			return v.currentProfile(ctx)
+		}, HTTP: newHTTPClient(httpClientConfig{Env: func(string) string { return "" }}), Taken: noNative, Now: time.Now,
 		Connect: 20 * time.Second, Call: 20 * time.Second,
 	})
 }

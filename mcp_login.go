@@ -54,7 +54,7 @@ func (b *mcpBridge) authFault(ctx context.Context, e serverEntry, err error) err
 		return err
 	}
 	c := parseChallenge(he.Challenge)
-	profile, _ := b.profile(ctx) // for the message alone
+	profile, _ := b.cfg.Profile(ctx) // for the message alone
 	narrow := he.Status == 403 && c.Error == "insufficient_scope"
 	switch {
 	case he.Status != 401 && !narrow:
@@ -68,14 +68,6 @@ func (b *mcpBridge) authFault(ctx context.Context, e serverEntry, err error) err
 	return &loginError{Server: e.Name, Profile: profile, err: err}
 }
 
-// profile is the one whose login a call sends.
-func (b *mcpBridge) profile(ctx context.Context) (string, error) {
-	if p := profileOf(ctx); p != "" {
-		return p, nil
-	}
-	return b.cfg.Profile(ctx)
-}
-
 // noteScope keeps what a server asked for, with what it asked for before, so that the next login asks for all of it.
 func (b *mcpBridge) noteScope(ctx context.Context, server, scope string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), toolStoreTime)
@@ -84,7 +76,7 @@ func (b *mcpBridge) noteScope(ctx context.Context, server, scope string) error {
 	if err != nil {
 		return err
 	}
-	profile, err := b.profile(ctx)
+	profile, err := b.cfg.Profile(ctx)
 	if err != nil {
 		return err
 	}
