@@ -239,7 +239,7 @@ func TestPromptNotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(filepath.Join(r.dir, "AGENTS.md"), filepath.Join(inner, "AGENTS.md")); err != nil {
-		t.Skip("no links here:", err)
+		skipMissing(t, "no links here: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(repo, "AGENTS.md"), bytes.Repeat([]byte("x"), notesMax+1), 0o600); err != nil {
 		t.Fatal(err)
@@ -255,7 +255,7 @@ func TestPromptNotes(t *testing.T) {
 // unknown, and nothing runs again.
 func TestF25KilledInACall(t *testing.T) {
 	if _, err := os.Stat("/bin/sh"); err != nil {
-		t.Skip("no shell here:", err)
+		skipMissing(t, "no shell here: %v", err)
 	}
 	r, m := promptRig(t,
 		chatStream(1<<10, chatFirst, chatCall(0, "c1", "file_read", `{"path":"note.txt"}`),

@@ -175,7 +175,7 @@ func TestSTD15GrandchildHoldsPipes(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	holder := []string{"/bin/sh", "-c", "echo $$ >" + file + "; exec sleep 300"}
 	if _, err := exec.LookPath("setsid"); err != nil {
-		t.Skip("needs setsid")
+		skipMissing(t, "needs setsid")
 	}
 	for name, end := range map[string]func(*stdioTransport){
 		"close": func(tr *stdioTransport) {
@@ -227,7 +227,7 @@ func TestSTD16ClosesStdout(t *testing.T) {
 // STD-20: descriptors that tai itself was started with do not reach its servers.
 func TestSTD20Descriptors(t *testing.T) {
 	if !isDir("/proc/self") {
-		t.Skip("needs /proc to tell descriptors apart")
+		skipMissing(t, "needs /proc to tell descriptors apart")
 	}
 	fd, err := syscall.Dup(2) // as one inherited from a shell, without the close-on-exec mark
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 func TestFilePipe(t *testing.T) {
 	w, _ := workspaceDirs(t)
 	if err := syscall.Mkfifo(filepath.Join(w.root, "pipe"), 0o600); err != nil {
-		t.Skip("no named pipes here:", err)
+		skipMissing(t, "no named pipes here: %v", err)
 	}
 	box := newToolsBox(t, modePrompt, nil, append(fileTools(w), searchTools(w)...)...)
 	for name, args := range map[string]string{"file_read": `{"path":"pipe"}`, "text_search": `{"pattern":"x","path":"pipe"}`} {

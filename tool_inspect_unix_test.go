@@ -111,7 +111,7 @@ func TestShellInspectTime(t *testing.T) {
 	i := inspector{gitRunner{newShellRunner(w, os.Environ, runtime.GOOS)}}
 	i.shell.unit, i.shell.grace = 100*time.Millisecond, 50*time.Millisecond
 	if err := syscall.Mkfifo(filepath.Join(w.root, "pipe"), 0o600); err != nil {
-		t.Skip("no named pipes here:", err)
+		skipMissing(t, "no named pipes here: %v", err)
 	}
 	r, err := i.run(t.Context(), toolCall{Args: json.RawMessage(`{"argv":["cat","in.txt","pipe"],"timeout_s":5}`)})
 	if err != nil || !r.IsError || !strings.Contains(r.Text, "ended at its time limit of 500ms") || !strings.Contains(r.Text, "\none\ntwo\n") {

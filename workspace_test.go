@@ -35,7 +35,7 @@ func workspaceDirs(t *testing.T) (w workspace, outside string) {
 		"link-dead": filepath.Join(base, "nowhere"),
 	} {
 		if err := os.Symlink(target, filepath.Join(root, name)); err != nil {
-			t.Skip("no symbolic links here:", err)
+			skipMissing(t, "no symbolic links here: %v", err)
 		}
 	}
 	w, err = openWorkspace(root)
@@ -129,7 +129,7 @@ func TestROO05OpenWorkspace(t *testing.T) {
 	}
 	link := filepath.Join(dir, "l")
 	if err := os.Symlink(dir, link); err != nil {
-		t.Skip(err)
+		skipMissing(t, "%v", err)
 	}
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
