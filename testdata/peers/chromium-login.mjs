@@ -1,6 +1,7 @@
 // A person at a real Chromium: node chromium-login.mjs OUT ADDRESS opens the address, fills in the forms that come and submits them, and writes to the
 // folder OUT what the last page is (page.json) and looks like (page.png). It can stand in BROWSER: BROWSER='node chromium-login.mjs OUT'. It speaks the
 // DevTools protocol over the browser's own port; chromium comes from the system, and no tests of the repository need it.
+// Node 22 has what it needs; Node 20 has it with NODE_OPTIONS=--experimental-websocket.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
